@@ -1,0 +1,1 @@
+"""The sans-IO core: reports in, decisions (actions and events) out."""

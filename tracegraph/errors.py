@@ -1,0 +1,260 @@
+"""Every exception tracegraph raises, with its code.
+
+The type says whose fault it is::
+
+    GraphDefinitionError(ValueError)      the graph was built wrong; raised by builder calls and compile()
+    InvalidUpdateError                    a write that a channel or the graph cannot take
+      UnknownTargetError                  a Send, goto or branch names a node that does not exist
+    EmptyInputError, EmptyChannelError    nothing to run, nothing to read
+    InvalidInputError(ValueError)         arguments of a call that cannot be carried out
+    GraphRecursionError(RecursionError)   the step limit was reached; the thread stays resumable
+    NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
+    UnknownInterruptError                 an answer to a question nobody asked
+    ThreadConflictError                   two runs wrote one thread
+    GraphBubbleUp                         control flow, never a failure
+      GraphInterrupt, ParentCommand, GraphDrained
+    EngineBug                             ours; please report it
+
+Each failure carries ``code`` (``TGnnn``, in its text too) and the names involved as attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from tracegraph.types import Command, Interrupt
+
+__all__ = [
+    "EmptyChannelError",
+    "EmptyInputError",
+    "EngineBug",
+    "ErrorCode",
+    "GraphBubbleUp",
+    "GraphDefinitionError",
+    "GraphDrained",
+    "GraphInterrupt",
+    "GraphRecursionError",
+    "InvalidInputError",
+    "InvalidUpdateError",
+    "NodeCancelledError",
+    "NodeError",
+    "NodeTimeoutError",
+    "ParentCommand",
+    "TaskNotFound",
+    "ThreadConflictError",
+    "TracegraphWarning",
+    "UnknownInterruptError",
+    "UnknownTargetError",
+]
+
+
+class ErrorCode(Enum):
+    """Codes that LangGraph users search for; ours are the ``TGnnn`` of each class."""
+
+    GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
+    INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
+    INVALID_GRAPH_NODE_RETURN_VALUE = "INVALID_GRAPH_NODE_RETURN_VALUE"
+    MULTIPLE_SUBGRAPHS = "MULTIPLE_SUBGRAPHS"
+    INVALID_CHAT_HISTORY = "INVALID_CHAT_HISTORY"
+
+
+class TracegraphWarning(UserWarning):
+    """Something a run survived but its author should know: a starved join, an unanswerable interrupt."""
+
+
+class _Coded:
+    """Puts the code before the text; mixed into the exceptions below."""
+
+    code = "TG000"
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {super().__str__()}"
+
+
+class GraphDefinitionError(_Coded, ValueError):
+    """The graph was built wrong. ``problems`` lists every fault found, one sentence each."""
+
+    code = "TG101"
+
+    def __init__(self, *problems: str) -> None:
+        self.problems: tuple[str, ...] = problems
+        text = problems[0] if len(problems) == 1 else "the graph has several faults:\n" + "\n".join(f"- {p}" for p in problems)
+        super().__init__(text)
+
+
+class InvalidInputError(_Coded, ValueError):
+    """A call's arguments cannot be carried out (unknown stream mode, durability without a saver, ...)."""
+
+    code = "TG102"
+
+
+class InvalidUpdateError(_Coded, Exception):
+    """A write that a channel or the graph cannot take."""
+
+    code = "TG201"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        channel: str | None = None,
+        node: str | None = None,
+        step: int | None = None,
+        writers: Sequence[str] = (),
+        error_code: ErrorCode | None = None,
+    ) -> None:
+        self.channel = channel
+        self.node = node
+        self.step = step
+        self.writers = tuple(writers)
+        self.error_code = error_code
+        super().__init__(message if error_code is None else f"{message} ({error_code.value})")
+
+
+class UnknownTargetError(InvalidUpdateError):
+    """A Send, goto, branch or low-level write names something that does not exist."""
+
+    code = "TG202"
+
+    def __init__(self, target: object, *, node: str | None, known: Iterable[str], what: str = "node") -> None:
+        self.target = target
+        self.known = tuple(sorted(known))
+        by = f"node {node!r} sent to" if node else "the input addresses"
+        super().__init__(f"{by} {what} {target!r}, which does not exist; known: {', '.join(map(repr, self.known))}", node=node)
+
+
+class EmptyInputError(_Coded, Exception):
+    """Nothing to run: the input is empty and the thread has nothing to resume."""
+
+    code = "TG203"
+
+
+class EmptyChannelError(_Coded, Exception):
+    """Read of a channel that holds no value."""
+
+    code = "TG204"
+
+
+class GraphRecursionError(_Coded, RecursionError):
+    """``recursion_limit`` supersteps were not enough; what they did is kept."""
+
+    code = "TG205"
+
+    def __init__(self, message: str = "", *, limit: int | None = None, next_nodes: Sequence[str] = ()) -> None:
+        self.limit = limit
+        self.next_nodes = tuple(next_nodes)
+        super().__init__(f"{message} ({ErrorCode.GRAPH_RECURSION_LIMIT.value})" if message else ErrorCode.GRAPH_RECURSION_LIMIT.value)
+
+
+class ThreadConflictError(_Coded, Exception):
+    """Another run moved this thread on while this one was running; nothing of either was overwritten."""
+
+    code = "TG206"
+
+    def __init__(self, thread_id: str, *, expected: str | None, found: str | None) -> None:
+        self.thread_id = thread_id
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"thread {thread_id!r} was at checkpoint {expected!r} when this run last saved, but is now at {found!r}: "
+            "another run wrote it; run one at a time per thread, or invoke again to continue from the new head"
+        )
+
+
+class UnknownInterruptError(_Coded, Exception):
+    """A resume that names no pending interrupt; ``reason`` is empty_map, not_pending, ambiguous or no_checkpointer."""
+
+    code = "TG301"
+
+    def __init__(self, message: str, *, reason: str, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()) -> None:
+        self.reason = reason
+        self.interrupt_ids = tuple(interrupt_ids)
+        self.pending_ids = tuple(pending_ids)
+        super().__init__(message)
+
+
+class NodeTimeoutError(_Coded, Exception):
+    """A node's attempt took too long. Not a ``TimeoutError``, so that user code's own time-outs stay apart."""
+
+    code = "TG302"
+
+    def __init__(
+        self,
+        node: str,
+        elapsed: float,
+        *,
+        kind: Literal["idle", "run"],
+        idle_timeout: float | None = None,
+        run_timeout: float | None = None,
+    ) -> None:
+        self.node = node
+        self.elapsed = elapsed
+        self.kind = kind
+        self.idle_timeout = idle_timeout
+        self.run_timeout = run_timeout
+        self.timeout = idle_timeout if kind == "idle" else run_timeout
+        super().__init__(f"node {node!r} exceeded its {kind} timeout of {self.timeout} s after {elapsed:.3f} s")
+
+
+class NodeCancelledError(_Coded, Exception):
+    """A node's own code raised ``CancelledError``."""
+
+    code = "TG303"
+
+    def __init__(self, node: str, message: str | None = None) -> None:
+        self.node = node
+        super().__init__(message or f"node {node!r} raised CancelledError although nobody cancelled it")
+
+
+class TaskNotFound(_Coded, Exception):
+    """A task to run was not found (distributed drivers)."""
+
+    code = "TG304"
+
+
+@dataclass(frozen=True)
+class NodeError:
+    """A failed node and its error, as given to an error handler."""
+
+    node: str
+    error: BaseException
+
+
+class GraphBubbleUp(Exception):
+    """Base of the exceptions that are control flow: never retried, never a failure."""
+
+
+class GraphInterrupt(GraphBubbleUp):
+    """A pause on its way up to the root run."""
+
+    def __init__(self, interrupts: Sequence[Interrupt] = ()) -> None:
+        self.interrupts: tuple[Interrupt, ...] = tuple(interrupts)
+        super().__init__(interrupts)
+
+
+class ParentCommand(GraphBubbleUp):
+    """Carries a ``Command`` to the graph that encloses this one."""
+
+    args: tuple[Any, ...]
+
+    def __init__(self, command: Command[Any]) -> None:
+        self.command = command
+        super().__init__(command)
+
+
+class GraphDrained(GraphBubbleUp):
+    """The run stopped between two supersteps because it was asked to."""
+
+    def __init__(self, reason: str = "shutdown") -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class EngineBug(_Coded, RuntimeError):
+    """An invariant of the engine broke: our fault, not yours. Please report it with this text."""
+
+    code = "TG901"
