@@ -1,0 +1,61 @@
+# Everything a checkout needs: each target makes .venv and installs what it uses.
+# From a bare clone only Python >= 3.11, pip, git and make have to be there.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# More arguments for the command of a target: make test ARGS="-k retry", make bench ARGS="--quick".
+ARGS ?=
+# The log file that `make demo` reads; found on this machine when empty.
+LOG ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check cover bench mutants clean
+
+help: ## print the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.core ## run a graph on a real log file and show its trace
+	@$(BIN)/python examples/demo.py $(LOG)
+
+test: $(VENV)/.dev ## run the tests, the documentation's examples included
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## lint, format, types, layers, changelog fragments
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/towncrier build --draft --version next > /dev/null
+
+cover: $(VENV)/.dev ## run the tests and require full coverage of the deciding rooms
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage report --fail-under=100 --include="tracegraph/engine/*,tracegraph/channels/*,tracegraph/graph/*,tracegraph/events.py"
+
+bench: $(VENV)/.bench ## compare with langgraph, alternating
+	$(BIN)/python -m benchmarks $(ARGS)
+
+mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
+	$(BIN)/python -m tests.mutants $(ARGS)
+
+clean: ## remove the virtual environment, caches and what the demo wrote
+	rm -rf $(VENV) .venv-lowest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else f"tracegraph needs Python 3.11 or newer, and $(PYTHON) is {sys.version.split()[0]}: make PYTHON=python3.12 ...")'
+	# Some distributions split ensurepip off; pip can then install itself into the new environment.
+	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install pip)
+	@touch $@
+
+$(VENV)/.core: pyproject.toml $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@ $(VENV)/.core
