@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tracegraph.engine.identity import path_text, pull_path, pull_suffix
 from tracegraph.managed.base import ManagedValue
 from tracegraph.types import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
@@ -71,8 +72,6 @@ class Node:
     """The constant tail of what a PULL task's id is hashed from."""
 
     def __post_init__(self) -> None:
-        from tracegraph.engine.identity import path_text, pull_path, pull_suffix
-
         self.triggers = tuple(sorted(self.triggers))
         self.path = pull_path(self.name)
         self.path_str = path_text(self.path)

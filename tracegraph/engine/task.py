@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.engine.node import Node
+from tracegraph.errors import NodeError
 from tracegraph.records import Write
 from tracegraph.types import Interrupt, TimeoutPolicy
 
@@ -29,6 +30,7 @@ class Task:
         "children",
         "deadline_ns",
         "error",
+        "handles",
         "id",
         "input",
         "interrupts",
@@ -95,6 +97,8 @@ class Task:
         self.is_running = False
         self.is_finished = False
         self.is_handled = False
+        self.handles: NodeError | None = None
+        """The failure that this task, an error handler, takes care of."""
         self.retry_at_ns: int | None = None
         self.deadline_ns: int | None = None
         self.timeout: TimeoutPolicy | None = node.timeout

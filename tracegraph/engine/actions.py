@@ -1,0 +1,112 @@
+"""What the engine tells a driver to do, and the decision that carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tracegraph.engine.task import Task
+from tracegraph.events import AttemptStarted, Event, RunStatus, TaskStarted
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Write
+from tracegraph.types import Interrupt
+
+__all__ = [
+    "Action",
+    "CancelTask",
+    "Decision",
+    "Finish",
+    "ResolveCall",
+    "RunTask",
+    "SaveCheckpoint",
+    "SaveWrites",
+    "WakeAt",
+]
+
+
+@dataclass(slots=True)
+class RunTask:
+    """Run one attempt of *task*. ``started`` are the events to publish inside the task's own Context."""
+
+    task: Task
+    started: tuple[TaskStarted | AttemptStarted, ...] = ()
+
+
+@dataclass(slots=True)
+class CancelTask:
+    """Stop *task* if it has not begun or can be stopped; report :class:`TaskCancelled` once it has."""
+
+    task: Task
+
+
+@dataclass(slots=True)
+class SaveCheckpoint:
+    """Store a checkpoint. Saves are carried out in the order of ``order``."""
+
+    order: int
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    new_versions: ChannelVersions
+    parent_id: str | None
+    expect_head: bool
+    """Whether *parent_id* must still be the newest checkpoint of this thread and namespace."""
+    is_awaited: bool
+    """The engine waits for the SaveEnded report before it goes on."""
+    started: Event | None = None
+
+
+@dataclass(slots=True)
+class SaveWrites:
+    """Store the writes of one task under a checkpoint."""
+
+    order: int
+    checkpoint_id: str
+    task_id: str
+    path_str: str
+    writes: Sequence[Write]
+    is_awaited: bool
+
+
+@dataclass(slots=True)
+class WakeAt:
+    """Report :class:`Woke` at this wall-clock time (nanoseconds)."""
+
+    at_ns: int
+
+
+@dataclass(slots=True)
+class ResolveCall:
+    """Give a called task's future its result, error or interrupt (they stand on the task)."""
+
+    task: Task
+
+
+@dataclass(slots=True)
+class Finish:
+    """The run is over. The driver waits for background saves, publishes ``RunEnded``, then returns or raises."""
+
+    status: RunStatus
+    output: Any = None
+    error: BaseException | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    reason: str | None = None
+    starved: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Joins that some of their sources never reached: (channel, target, sources waited for)."""
+    errors: tuple[BaseException, ...] = field(default=())
+    """Every failure of the last superstep, in task order; ``error`` is the first."""
+
+
+Action: TypeAlias = RunTask | CancelTask | SaveCheckpoint | SaveWrites | WakeAt | ResolveCall | Finish
+
+
+class Decision:
+    """Actions to carry out and events to publish, in order."""
+
+    __slots__ = ("actions", "events")
+
+    def __init__(self) -> None:
+        self.actions: list[Action] = []
+        self.events: list[Event] = []
+
+    def __repr__(self) -> str:
+        return f"Decision(actions={self.actions!r}, events={self.events!r})"

@@ -1,0 +1,184 @@
+"""Applying a superstep's writes: all new values are computed first, then swapped in.
+
+Source: "Pregel", SIGMOD 2010, section 2: a superstep sees only what earlier supersteps wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.task import Task
+from tracegraph.engine.topology import Topology
+from tracegraph.errors import InvalidUpdateError, UnknownTargetError
+from tracegraph.records import ChannelVersions, Version, Write
+
+__all__ = ["ChannelStore", "WriteGroup"]
+
+WriteGroup = tuple[str, Sequence[Write]]
+"""(writer's name, its writes)"""
+
+
+class ChannelStore:
+    """The channels of one run: values, raw states, versions, and what each node has seen.
+
+    ``values`` is replaced once per superstep and never mutated, so every task keeps the view it started with.
+    """
+
+    __slots__ = ("changed", "live", "next_version", "seen", "states", "top", "topology", "updated", "values", "versions")
+
+    def __init__(self, topology: Topology, next_version: Callable[[Version | None], Version]) -> None:
+        self.topology = topology
+        self.next_version = next_version
+        self.values: dict[str, Any] = topology.fresh_values()
+        self.states: dict[str, Any] = {name: topology.channels[name].initial() for name in topology.held}
+        self.versions: ChannelVersions = {}
+        self.seen: dict[str, ChannelVersions] = {}
+        self.top: Version | None = None
+        self.updated: frozenset[str] | None = None
+        """Channels the last step changed that hold a value; None if that is not known."""
+        self.changed: set[str] = set()
+        """Channels whose version grew since the last checkpoint."""
+        self.live: set[str] = set()
+        """Plain channels that must be cleared by a step that does not write them."""
+
+    def load(self, saved: Mapping[str, Any], versions: ChannelVersions, seen: Mapping[str, ChannelVersions]) -> None:
+        """Take over a checkpoint's channels."""
+        rules = self.topology.channels
+        values: dict[str, Any] = {}
+        for name, rule in rules.items():
+            state = rule.load(saved.get(name, MISSING))
+            if name in self.states:
+                self.states[name] = state
+            if (value := rule.peek(state)) is not MISSING:
+                values[name] = value
+        self.values = values
+        self.versions = dict(versions)
+        self.seen = {name: dict(found) for name, found in seen.items()}
+        # Versions of one saver are of one type; the lowest possible value only starts the comparison.
+        self.top = max(versions.values(), default=None)  # type: ignore[type-var]
+        self.live = {name for name in values if name in self.topology.clears}
+
+    def apply(self, tasks: Sequence[Task], groups: Sequence[WriteGroup], *, is_step: bool) -> frozenset[str]:
+        """Apply *groups* in the given order and return the changed channels that hold a value.
+
+        Args:
+            tasks: whose triggers are consumed and seen; none for input and commands.
+            is_step: a superstep ran, so unwritten channels are told too, and deferred ones may be released.
+
+        Raises:
+            InvalidUpdateError: a channel cannot take its writes; no channel is changed then.
+        """
+        overlay: dict[str, Any] = {}
+        for task in tasks:
+            for name in self.topology.node_consumes.get(task.node.name, ()) if task.triggers else ():
+                self._note(overlay, name, self.topology.channels[name].consumed(self._state(overlay, name)))
+        written = self._fold_writes(overlay, groups)
+        if is_step:
+            self._clear_idle(overlay, written)
+        if is_step and self.topology.finishes and not self._triggers_anything(overlay):
+            for name in self.topology.finishes:
+                self._note(overlay, name, self.topology.channels[name].finished(self._state(overlay, name)))
+        self._mark_seen(tasks)
+        return self._commit(overlay)
+
+    def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup]) -> dict[str, list[Any]]:
+        written: dict[str, list[Any]] = {}
+        for writer, writes in groups:
+            for channel, value in writes:
+                if channel in written:
+                    written[channel].append(value)
+                elif channel in self.topology.channels:
+                    written[channel] = [value]
+                elif channel not in SKIPPED_WRITES:
+                    raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
+        rules, values, held = self.topology.channels, self.values, self.topology.held
+        for channel, batch in written.items():
+            if channel in overlay or channel in held:
+                state = self._state(overlay, channel)
+            else:
+                state = values.get(channel, MISSING)
+            try:
+                new = rules[channel].fold(state, batch)
+            except Exception as error:
+                _name_writers(error, channel, groups)
+                raise
+            if new is not UNCHANGED:
+                overlay[channel] = new
+        return written
+
+    def _clear_idle(self, overlay: dict[str, Any], written: Mapping[str, Any]) -> None:
+        rules = self.topology.channels
+        for name in self.live:
+            if name not in written:
+                self._note(overlay, name, rules[name].cleared(self._state(overlay, name)))
+        for name in self.topology.always_clears:
+            if name not in written:
+                self._note(overlay, name, rules[name].cleared(self._state(overlay, name)))
+
+    def _state(self, overlay: Mapping[str, Any], name: str) -> Any:
+        if name in overlay:
+            return overlay[name]
+        return self.states[name] if name in self.states else self.values.get(name, MISSING)
+
+    @staticmethod
+    def _note(overlay: dict[str, Any], name: str, state: Any) -> None:
+        if state is not UNCHANGED:
+            overlay[name] = state
+
+    def _triggers_anything(self, overlay: Mapping[str, Any]) -> bool:
+        """Say whether what changed runs a node next step; pending Sends do (LangGraph overlooks them)."""
+        rules, index = self.topology.channels, self.topology.trigger_to_nodes
+        return any((name in index or name == TASKS) and rules[name].peek(state) is not MISSING for name, state in overlay.items())
+
+    def _mark_seen(self, tasks: Sequence[Task]) -> None:
+        versions = self.versions
+        for task in tasks:
+            self.seen[task.node.name] = {t: versions[t] for t in task.triggers if t in versions}
+
+    def _commit(self, overlay: Mapping[str, Any]) -> frozenset[str]:
+        if not overlay:
+            self.updated = frozenset()
+            return self.updated
+        self.top = version = self.next_version(self.top)
+        self.changed.update(overlay)
+        versions, rules, clears, held = self.versions, self.topology.channels, self.topology.clears, self.topology.held
+        values = self.values.copy()
+        updated = []
+        live = set()
+        for name, state in overlay.items():
+            versions[name] = version
+            if name in held:
+                self.states[name] = state
+                state = rules[name].peek(state)
+            if state is MISSING:
+                values.pop(name, None)
+            else:
+                values[name] = state
+                updated.append(name)
+                if name in clears and name not in held:
+                    live.add(name)
+        self.values = values
+        self.live = live | (self.live & values.keys()) if self.live else live
+        self.updated = frozenset(updated)
+        return self.updated
+
+    def preview(self, tasks: Sequence[Task], groups: Sequence[WriteGroup]) -> dict[str, Any]:
+        """Return the values as they would be with *groups* applied; nothing changes."""
+        trial = ChannelStore.__new__(ChannelStore)
+        trial.topology, trial.next_version = self.topology, lambda current: current  # type: ignore[assignment,return-value]
+        trial.values, trial.states, trial.live = self.values, dict(self.states), set(self.live)
+        trial.changed = set()
+        trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
+        trial.apply(tasks, groups, is_step=False)
+        return trial.values
+
+
+def _name_writers(error: Exception, channel: str, groups: Sequence[WriteGroup]) -> None:
+    """Say on the error which channel and nodes it is about: a reducer knows neither."""
+    writers = tuple(dict.fromkeys(name for name, writes in groups if any(c == channel for c, _ in writes)))
+    if isinstance(error, InvalidUpdateError):
+        error.channel = error.channel or channel
+        error.writers = error.writers or writers
+    error.add_note(f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")

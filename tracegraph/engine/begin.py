@@ -1,0 +1,136 @@
+"""The first moves of a run: load, take the input or the command, decide whether it resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.constants import BRANCH_PREFIX, END, INPUT, INTERRUPT, NULL_TASK_ID, START, TASKS
+from tracegraph.engine.actions import Decision
+from tracegraph.engine.identity import path_text
+from tracegraph.engine.settings import Begin
+from tracegraph.engine.topology import Topology
+from tracegraph.engine.views import isolated
+from tracegraph.errors import EmptyInputError, InvalidUpdateError, UnknownTargetError
+from tracegraph.events import StateUpdated, UnknownKeyIgnored
+from tracegraph.records import Write
+from tracegraph.types import Command, Send
+
+if TYPE_CHECKING:
+    from tracegraph.engine.engine import Engine
+
+__all__ = ["begin_run", "command_writes", "input_writes"]
+
+
+def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> None:
+    """Bring the engine to the point where its first superstep can be planned.
+
+    The step arithmetic is part of the API: a fresh run's input is step -1 and its start node step 0, so that
+    ``recursion_limit`` L allows L node supersteps, the last of which must find nothing left to do.
+    """
+    saved = begin.saved
+    if saved is not None:
+        found = saved.checkpoint
+        engine.store.load(found["channel_values"], found["channel_versions"], found["versions_seen"])
+        updated = found.get("updated_channels")
+        engine.store.updated = None if updated is None else frozenset(updated)
+        engine.step = saved.metadata["step"] + 1
+    engine.stop = engine.step + engine.settings.recursion_limit + 1
+    has_state = bool(engine.store.versions)
+    if writes := engine.pending.of_commands():
+        _apply_outside_step(engine, "a stored command", writes)
+    if has_state and (begin.is_resume or begin.command is not None or begin.input is None):
+        _resume(engine, decision, begin, at_ns)
+        return
+    given = begin.input if begin.command is None else begin.command
+    writes = input_writes(engine.topology, given, is_strict=engine.settings.is_strict, ignored=(ignored := []))
+    if not writes:
+        raise EmptyInputError(f"the input {given!r} has nothing for {engine.topology.input_channels!r}, and there is no run to resume")
+    for key in ignored:
+        if engine.settings.wants & UnknownKeyIgnored.bit:
+            settings = engine.settings
+            decision.events.append(UnknownKeyIgnored(settings.run_id, settings.ns, engine.step, at_ns, INPUT, key))
+    # What an earlier run left pending is dropped: its triggers count as seen, its writes as none.
+    discarded = engine.plan() if has_state else []
+    updated_now = engine.store.apply(discarded, [(INPUT, writes)], is_step=bool(discarded))
+    engine.store.seen[INPUT] = {}
+    engine.pending.clear()
+    engine.is_touched = engine.is_touched or bool(updated_now & engine.topology.output_keys)
+    if engine.saving.is_on:
+        engine.saving.save_checkpoint(decision, engine.store, "input", engine.step, at_ns, sorted(updated_now))
+    engine.step += 1
+
+
+def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> None:
+    """Go on from the loaded checkpoint: breakpoints met so far are passed, a command's writes join in."""
+    engine.is_resuming = True
+    engine.is_touched = True
+    if begin.command is not None and (writes := command_writes(engine.topology, begin.command)):
+        _apply_outside_step(engine, "the command", writes)
+        engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), writes)
+    engine.store.seen[INTERRUPT] = dict(engine.store.versions)
+    settings = engine.settings
+    if settings.wants & StateUpdated.bit:
+        decision.events.append(
+            StateUpdated(settings.run_id, settings.ns, engine.step - 1, at_ns, engine.store.values, frozenset(), "resume")
+        )
+
+
+def _apply_outside_step(engine: Engine, writer: str, writes: list[Write]) -> None:
+    before = engine.store.updated
+    updated = engine.store.apply((), [(writer, writes)], is_step=False)
+    # Both what the last step and what this command changed can trigger nodes now.
+    engine.store.updated = None if before is None else before | updated
+
+
+def input_writes(topology: Topology, given: Any, *, is_strict: bool, ignored: list[str]) -> list[Write]:
+    """Return the channel writes of a run's input; unknown keys are put into *ignored*.
+
+    Raises:
+        InvalidUpdateError: a low-level graph with several input channels got no dict, or, in strict mode, an unknown key.
+    """
+    channels = topology.input_channels
+    if given is None:
+        return []
+    if isinstance(channels, str):
+        return [(channels, isolated(given))]
+    if not isinstance(given, Mapping):
+        raise InvalidUpdateError(f"the input must be a dict with keys among {channels!r}, not {type(given).__name__}", node=INPUT)
+    writes: list[Write] = []
+    for key, value in given.items():
+        if key in channels:
+            writes.append((key, isolated(value)))
+        elif is_strict:
+            raise UnknownTargetError(key, node=INPUT, known=channels, what="input channel")
+        else:
+            ignored.append(key)
+    return writes
+
+
+def command_writes(topology: Topology, command: Command[Any]) -> list[Write]:
+    """Return the writes of a command given as input: where to go first, then the update.
+
+    Raises:
+        InvalidUpdateError: the command is for a parent graph. UnknownTargetError: a goto names no node.
+        TypeError: a goto is neither a node name nor a Send.
+    """
+    if command.graph == Command.PARENT:
+        raise InvalidUpdateError("a command for the parent graph was given to a run that has no parent", node=INPUT)
+    writes: list[Write] = []
+    for target in command.targets():
+        if isinstance(target, Send):
+            name, write = target.node, (TASKS, target)
+        elif isinstance(target, str):
+            name, write = target, (f"{BRANCH_PREFIX}{target}", None)
+        else:
+            raise TypeError(f"goto takes node names and Sends, not {target!r}")
+        if name == END:
+            continue
+        if not topology.has_node(name):
+            raise UnknownTargetError(name, node=None, known=topology.node_names())
+        writes.append(write)
+    for channel, value in command.update_pairs():
+        if channel not in topology.channels or channel == START:
+            raise UnknownTargetError(channel, node=None, known=topology.channels, what="channel")
+        writes.append((channel, value))
+    return writes

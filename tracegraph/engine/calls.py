@@ -1,0 +1,73 @@
+"""Task calls: functions that node code starts inside its own task (design 6.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracegraph.constants import PUSH
+from tracegraph.engine.actions import Decision, ResolveCall
+from tracegraph.engine.identity import call_suffix, path_text, task_id, task_namespace
+from tracegraph.engine.reports import TaskCalled
+from tracegraph.engine.task import Task
+
+if TYPE_CHECKING:
+    from tracegraph.engine.engine import Engine
+
+__all__ = ["adopt_call"]
+
+
+def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: int) -> None:
+    """Run a called function as a child of its caller, or hand back what a task of that id returned before.
+
+    Ids count from 0 in every attempt, so a retry and a resume find the children that finished.
+    """
+    caller = report.caller
+    child = _child(engine, report)
+    report.child = child
+    if not caller.is_running or caller.attempt != report.attempt:
+        engine.announce.ignored(decision, caller, report.attempt, "TaskCalled", at_ns)
+        child.status = "cancelled"
+        decision.actions.append(ResolveCall(child))
+        return
+    for known in caller.children or ():
+        if known.id == child.id and known.status == "completed":
+            report.child = known
+            decision.actions.append(ResolveCall(known))
+            return
+    has_unfinished = any(not other.is_finished for other in caller.children or ())
+    caller.children = [*(caller.children or ()), child]
+    child.planned_at_ns = at_ns
+    engine.open_tasks += 1
+    if engine.pending.recall(child):
+        child.caller = None
+        engine.settle(decision, child, "cached", at_ns)
+        child.caller, child.status = caller, "completed"
+        decision.actions.append(ResolveCall(child))
+        return
+    if not has_unfinished:
+        # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
+        engine.running -= 1
+    engine.queue.append(child)
+    engine.hand_out(decision)
+
+
+def _child(engine: Engine, report: TaskCalled) -> Task:
+    caller, node = report.caller, report.node
+    ns = task_namespace(caller.ns, caller.node.name, caller.id)
+    path = (PUSH, caller.path, report.index, True)
+    child = Task(
+        id=task_id(engine.saving.checkpoint_bytes, ns, caller.step, node.name, call_suffix(node.name, caller.path, report.index)),
+        node=node,
+        ns=ns,
+        path=path,
+        path_str=path_text(path),
+        input=report.call[1:],
+        triggers=(PUSH,),
+        view=caller.view,
+        step=caller.step,
+        stop=caller.stop,
+        topology=engine.topology,
+    )
+    child.caller = caller
+    child.call = report.call
+    return child

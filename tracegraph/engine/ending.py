@@ -1,0 +1,110 @@
+"""How a run ends: in order, stopped in the middle of a superstep, or closed from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.constants import MISSING
+from tracegraph.engine.actions import CancelTask, Decision, Finish
+from tracegraph.engine.apply import WriteGroup
+from tracegraph.engine.task import Task
+from tracegraph.engine.views import read
+from tracegraph.events import Interrupted, RunStatus, StateUpdated, TaskStatus
+from tracegraph.types import Interrupt
+
+if TYPE_CHECKING:
+    from tracegraph.engine.engine import Engine
+
+__all__ = ["finish", "finish_stopped_step"]
+
+
+def finish_stopped_step(engine: Engine, decision: Decision, at_ns: int) -> None:
+    """End a run whose superstep settled without being applied: a failure outranks a hand-over outranks a pause."""
+    if engine.failures:
+        # Of several failures the first in task order is raised, not the first to arrive: runs can be compared.
+        errors = [task.error for task in sorted(engine.failures, key=lambda t: t.path_str) if task.error is not None]
+        finish(engine, decision, "failed", at_ns, error=errors[0], errors=tuple(errors))
+    elif engine.handed_over is not None:
+        finish(engine, decision, "handed_over", at_ns, error=engine.handed_over)
+    else:
+        _finish_interrupted(engine, decision, at_ns)
+
+
+def _finish_interrupted(engine: Engine, decision: Decision, at_ns: int) -> None:
+    settings = engine.settings
+    asked = tuple(question for task in engine.tasks for question in task.interrupts)
+    interrupts = tuple({question.id: question for question in asked}.values())
+    values: dict[str, Any] | None = None
+    finished = sorted((task for task in engine.tasks if task.status in ("completed", "cached")), key=lambda t: t.path_str)
+    if finished:
+        # Shown, not stored: what finished siblings wrote is in the output, while the checkpoint stays where it is.
+        groups: list[WriteGroup] = [(task.node.name, task.writes) for task in finished]
+        values = engine.store.preview(finished, groups)
+        changed = frozenset(channel for _, writes in groups for channel, _ in writes) & values.keys()
+        engine.is_touched = engine.is_touched or not changed.isdisjoint(engine.topology.output_keys)
+        if settings.wants & StateUpdated.bit:
+            decision.events.append(StateUpdated(settings.run_id, settings.ns, engine.step, at_ns, values, frozenset(changed), "pending"))
+    if settings.wants & Interrupted.bit:
+        decision.events.append(
+            Interrupted(settings.run_id, settings.ns, engine.step, at_ns, "pending", interrupts, engine.saving.checkpoint_id)
+        )
+    finish(engine, decision, "interrupted", at_ns, interrupts=interrupts, values=values)
+
+
+def finish(
+    engine: Engine,
+    decision: Decision,
+    status: RunStatus,
+    at_ns: int,
+    *,
+    error: BaseException | None = None,
+    errors: tuple[BaseException, ...] = (),
+    interrupts: tuple[Interrupt, ...] = (),
+    reason: str | None = None,
+    values: dict[str, Any] | None = None,
+) -> None:
+    """Close the run: open tasks are announced as ended, exit saves and the Finish action are ordered."""
+    if engine.phase == "closed":
+        return
+    _close_open_tasks(engine, decision, "abandoned" if status == "abandoned" else "cancelled", reason or status, at_ns)
+    if engine.phase == "running":
+        engine.announce.superstep_ended(decision, engine.tasks, None, engine.saving.checkpoint_id, at_ns)
+    engine.phase = "closed"
+    engine.queue.clear()
+    engine.saving.save_at_exit(decision, engine.store, at_ns)
+    output = None
+    if engine.is_touched:
+        output = read(engine.store.values if values is None else values, engine.topology.output_channels)
+    starved = _starved_joins(engine) if status == "completed" else ()
+    decision.actions.append(Finish(status, output, error, interrupts, reason, starved, errors))
+
+
+def _close_open_tasks(engine: Engine, decision: Decision, status: TaskStatus, reason: str, at_ns: int) -> None:
+    for task in _innermost_first(engine.tasks):
+        if task.is_finished or engine.phase != "running":
+            continue
+        if task.is_running:
+            task.is_running = False
+            decision.actions.append(CancelTask(task))
+        engine.settle(decision, task, status, at_ns, reason)
+
+
+def _innermost_first(tasks: list[Task]) -> list[Task]:
+    found: list[Task] = []
+    for task in tasks:
+        if task.children:
+            found.extend(_innermost_first(task.children))
+        found.append(task)
+    return found
+
+
+def _starved_joins(engine: Engine) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the joins that some, but not all, of their sources reached: what follows them never ran."""
+    starved = []
+    for channel, (starts, target) in engine.topology.joins.items():
+        state = engine.store.states.get(channel, MISSING)
+        seen = engine.topology.channels[channel].dump(state)
+        names = seen[0] if isinstance(seen, tuple) else seen
+        if names is not MISSING and names and len(names) < len(starts):
+            starved.append((channel, target, tuple(start for start in starts if start not in names)))
+    return tuple(starved)

@@ -1,0 +1,351 @@
+"""The engine: takes a report, returns a decision. No clock, thread, event loop, logger or randomness.
+
+It is a passive monitor: whoever has a report holds the run's lock, calls :meth:`Engine.receive`, and carries out
+the actions. A superstep is *planned*, its tasks *settle* one by one (each succeeds, fails for good, is interrupted
+or cancelled), and when all have settled and the saves that durability waits for are done, it *ends*: its writes
+are applied, or the run stops.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Literal
+
+from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME
+from tracegraph.engine.actions import CancelTask, Decision, ResolveCall, RunTask, WakeAt
+from tracegraph.engine.announce import Announcer
+from tracegraph.engine.apply import ChannelStore
+from tracegraph.engine.begin import begin_run
+from tracegraph.engine.calls import adopt_call
+from tracegraph.engine.ending import finish
+from tracegraph.engine.handlers import hand_to_handler
+from tracegraph.engine.pending import PendingWrites
+from tracegraph.engine.plan import plan_step
+from tracegraph.engine.reports import (
+    CloseRequested,
+    DrainRequested,
+    Report,
+    SaveEnded,
+    TaskAborted,
+    TaskCalled,
+    TaskCancelled,
+    TaskFailed,
+    TaskHandedOver,
+    TaskInterrupted,
+    TaskSucceeded,
+    Woke,
+)
+from tracegraph.engine.saving import Saving
+from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.stepping import end_superstep, start_superstep
+from tracegraph.engine.task import Task
+from tracegraph.engine.topology import Topology
+from tracegraph.errors import EngineBug, NodeCancelledError
+from tracegraph.events import TaskStatus
+
+__all__ = ["Engine"]
+
+Phase = Literal["new", "between", "running", "closed"]
+
+
+class Engine:
+    """One run of one graph. Create it, call :meth:`start` once, then :meth:`receive` for every report.
+
+    The attributes are the run's state; the functions of this room (``begin``, ``stepping``, ``ending``, ...) work on them.
+    """
+
+    __slots__ = (
+        "announce",
+        "drain_reason",
+        "failures",
+        "handed_over",
+        "is_resuming",
+        "is_touched",
+        "open_tasks",
+        "pending",
+        "phase",
+        "producers",
+        "queue",
+        "running",
+        "saving",
+        "settings",
+        "step",
+        "stop",
+        "store",
+        "tasks",
+        "topology",
+    )  # fmt: skip
+
+    def __init__(self, topology: Topology, settings: RunSettings) -> None:
+        self.topology = topology
+        self.settings = settings
+        self.store = ChannelStore(topology, settings.next_version)
+        self.announce = Announcer(settings)
+        self.phase: Phase = "new"
+        self.step = -1
+        self.stop = 0
+        self.tasks: list[Task] = []
+        """Tasks of the current superstep, in planned order; children of calls hang on their callers."""
+        self.queue: deque[Task] = deque()
+        """Tasks that may run as soon as max_concurrency allows."""
+        self.running = 0
+        """Tasks at work; one that waits for its children does not count."""
+        self.open_tasks = 0
+        """Tasks, called ones included, that have not settled yet."""
+        self.failures: list[Task] = []
+        self.handed_over: BaseException | None = None
+        self.is_resuming = False
+        """In the first superstep of a resumed run: child runs go on from their own checkpoints."""
+        self.is_touched = False
+        """Whether the run has output: an output channel changed, or the run goes on from a checkpoint."""
+        self.drain_reason: str | None = None
+        self.producers: tuple[str, ...] = ()
+        """For each pending Send, the task that sent it."""
+        self.saving: Saving
+        self.pending: PendingWrites
+
+    # --- the two entrances ---------------------------------------------------------------------------------
+
+    def start(self, begin: Begin, at_ns: int) -> Decision:
+        """Load the state, take the input, and plan the first superstep.
+
+        Raises:
+            EmptyInputError: nothing to run. InvalidUpdateError, UnknownTargetError: the input cannot be applied.
+        """
+        if self.phase != "new":
+            raise EngineBug("a run can be started only once")
+        decision = Decision()
+        self.saving = Saving(self.settings, begin.saved, begin.is_addressed)
+        self.pending = PendingWrites(begin)
+        begin_run(self, decision, begin, at_ns)
+        self.phase = "between"
+        self.advance(decision, at_ns)
+        return decision
+
+    def receive(self, report: Report, at_ns: int) -> Decision:
+        """Take a report in, at wall-clock time *at_ns*, and return what follows from it."""
+        decision = Decision()
+        if self.phase == "closed":
+            self._late(decision, report, at_ns)
+            return decision
+        match report:
+            case TaskSucceeded():
+                self._succeeded(decision, report, at_ns)
+            case TaskFailed():
+                self._failed(decision, report, at_ns)
+            case TaskInterrupted():
+                self._interrupted(decision, report, at_ns)
+            case TaskHandedOver():
+                self._handed_over(decision, report, at_ns)
+            case TaskCancelled():
+                self._cancelled(decision, report, at_ns)
+            case TaskCalled():
+                adopt_call(self, decision, report, at_ns)
+            case SaveEnded():
+                self.saving.ended(decision, report.order, report.error, at_ns)
+                if report.error is not None:
+                    finish(self, decision, "failed", at_ns, error=report.error, reason="a checkpoint could not be saved")
+                else:
+                    self.advance(decision, at_ns)
+            case Woke():
+                self._woke(decision, at_ns)
+            case TaskAborted():
+                if self._is_current(report.task, report.attempt):
+                    report.task.error = report.error
+                    status = "failed" if isinstance(report.error, SystemExit) else "cancelled"
+                    finish(self, decision, status, at_ns, error=report.error, reason=type(report.error).__name__)  # type: ignore[arg-type]
+            case CloseRequested():
+                finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
+            case DrainRequested():
+                self.drain_reason = self.drain_reason or report.reason
+        return decision
+
+    # --- reports about tasks -------------------------------------------------------------------------------
+
+    def _is_current(self, task: Task, attempt: int) -> bool:
+        return task.is_running and task.attempt == attempt
+
+    def _arrived(self, decision: Decision, report: TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver, at_ns: int) -> bool:
+        task = report.task
+        if not self._is_current(task, report.attempt):
+            self.announce.ignored(decision, task, report.attempt, type(report).__name__, at_ns)
+            return False
+        self._leave(task)
+        return True
+
+    def _leave(self, task: Task) -> None:
+        """Take a task's attempt off the count of running ones; one with unfinished children is off it already."""
+        task.is_running = False
+        if task.children is None or all(child.is_finished for child in task.children):
+            self.running -= 1
+
+    def _succeeded(self, decision: Decision, report: TaskSucceeded, at_ns: int) -> None:
+        task = report.task
+        if not self._arrived(decision, report, at_ns):
+            return
+        task.result = report.result
+        if self.saving.is_on:
+            self.saving.save_writes(decision, task.id, task.path_str, task.writes or [(NO_WRITES, None)])
+        self.settle(decision, task, "completed", at_ns)
+        self.advance(decision, at_ns)
+
+    def _failed(self, decision: Decision, report: TaskFailed, at_ns: int) -> None:
+        task, error = report.task, report.error
+        if not self._arrived(decision, report, at_ns):
+            return
+        self._drop_children(decision, task, at_ns)
+        delay_s = None
+        if report.policy is not None and task.attempt < report.policy.max_attempts and not self.failures:
+            delay_s = report.policy.delay_s(task.attempt, report.jitter)
+        self.announce.attempt_ended(decision, task, error, delay_s, at_ns)
+        task.writes = []
+        if delay_s is not None:
+            task.attempt += 1
+            task.retry_at_ns = at_ns + int(delay_s * 1e9)
+            decision.actions.append(WakeAt(task.retry_at_ns))
+            return
+        self.fail(decision, task, error, at_ns)
+        self.advance(decision, at_ns)
+
+    def fail(self, decision: Decision, task: Task, error: BaseException, at_ns: int) -> None:
+        """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
+        task.error = error
+        writes: list[tuple[str, Any]] = [(ERROR, error), *self._answers(task)]
+        if task.node.error_handler is not None:
+            writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
+        self.saving.save_writes(decision, task.id, task.path_str, writes)
+        self.settle(decision, task, "failed", at_ns)
+        if task.caller is not None or hand_to_handler(self, decision, task, error, at_ns):
+            return
+        self.failures.append(task)
+        self._stop_others(decision, at_ns)
+
+    def _interrupted(self, decision: Decision, report: TaskInterrupted, at_ns: int) -> None:
+        task = report.task
+        if not self._arrived(decision, report, at_ns):
+            return
+        self._drop_children(decision, task, at_ns)
+        task.interrupts = report.interrupts
+        task.writes = []
+        self.saving.save_writes(decision, task.id, task.path_str, [(INTERRUPT, report.interrupts), *self._answers(task)])
+        self.settle(decision, task, "interrupted", at_ns)
+        self.advance(decision, at_ns)
+
+    def _handed_over(self, decision: Decision, report: TaskHandedOver, at_ns: int) -> None:
+        if self._arrived(decision, report, at_ns):
+            self._drop_children(decision, report.task, at_ns)
+            report.task.writes = []
+            self.handed_over = self.handed_over or report.error
+            self.settle(decision, report.task, "handed_over", at_ns)
+            self._stop_others(decision, at_ns)
+            self.advance(decision, at_ns)
+
+    def _cancelled(self, decision: Decision, report: TaskCancelled, at_ns: int) -> None:
+        task = report.task
+        if not self._is_current(task, report.attempt):
+            return
+        self._leave(task)
+        self._settle_cancelled(decision, task, at_ns)
+        self.advance(decision, at_ns)
+
+    def _settle_cancelled(self, decision: Decision, task: Task, at_ns: int) -> None:
+        self._drop_children(decision, task, at_ns)
+        task.writes = []
+        task.error = NodeCancelledError(task.node.name, f"node {task.node.name!r} was cancelled because a sibling ended the run")
+        self.settle(decision, task, "cancelled", at_ns, reason="sibling_error")
+
+    def settle(self, decision: Decision, task: Task, status: TaskStatus, at_ns: int, reason: str | None = None) -> None:
+        """Close a task: it is announced, its caller's future is resolved."""
+        task.status = status
+        task.is_finished = True
+        self.open_tasks -= 1
+        if self.announce.wants_tasks:
+            self.announce.task_ended(decision, task, status, at_ns, reason)
+        if (caller := task.caller) is not None:
+            decision.actions.append(ResolveCall(task))
+            if caller.is_running and all(child.is_finished for child in caller.children or ()):
+                self.running += 1
+
+    def _answers(self, task: Task) -> list[tuple[str, Any]]:
+        return [(RESUME, list(task.answers))] if task.answers else []
+
+    # --- stopping what need not go on ----------------------------------------------------------------------
+
+    def _stop_others(self, decision: Decision, at_ns: int) -> None:
+        """Fail fast: what has not begun never begins; what can be cancelled is."""
+        while self.queue:
+            self._settle_cancelled(decision, self.queue.popleft(), at_ns)
+        for task in self.everyone():
+            if task.is_running:
+                decision.actions.append(CancelTask(task))
+            elif task.retry_at_ns is not None:
+                task.retry_at_ns = None
+                self._settle_cancelled(decision, task, at_ns)
+
+    def _drop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
+        """Cancel the unfinished children of an attempt that did not succeed; their reports will be ignored."""
+        for child in caller.children or ():
+            if child.is_finished:
+                continue
+            if child in self.queue:
+                self.queue.remove(child)
+            elif child.is_running:
+                self._leave(child)
+                decision.actions.append(CancelTask(child))
+            child.retry_at_ns = None
+            self._drop_children(decision, child, at_ns)
+            self.settle(decision, child, "cancelled", at_ns, reason="caller_ended")
+        if caller.children:
+            caller.children = [child for child in caller.children if child.status == "completed"]
+
+    def everyone(self) -> list[Task]:
+        """Return the superstep's tasks with the ones they called."""
+        found = list(self.tasks)
+        for task in found:
+            if task.children:
+                found.extend(task.children)
+        return found
+
+    # --- moving on -----------------------------------------------------------------------------------------
+
+    def advance(self, decision: Decision, at_ns: int) -> None:
+        """Hand out what may run; end the superstep and start the next one as far as nothing has to be waited for."""
+        if self.queue:
+            self.hand_out(decision)
+        while not self.open_tasks and self.phase != "closed" and not self.saving.awaited:
+            if self.phase == "running":
+                end_superstep(self, decision, at_ns)
+            else:
+                start_superstep(self, decision, at_ns)
+            if self.queue:
+                self.hand_out(decision)
+
+    def hand_out(self, decision: Decision) -> None:
+        """Order the running of queued tasks, at most ``max_concurrency`` at a time."""
+        limit = self.settings.max_concurrency
+        while self.queue and (limit is None or self.running < limit):
+            task = self.queue.popleft()
+            task.is_running = True
+            self.running += 1
+            decision.actions.append(RunTask(task, self.announce.task_started(task)))
+
+    def plan(self) -> list[Task]:
+        """Return the tasks that follow from the channels as they are."""
+        saving = self.saving
+        return plan_step(
+            self.topology, self.store, checkpoint=saving.checkpoint_bytes, ns=self.settings.ns, step=self.step, stop=self.stop
+        )
+
+    def _woke(self, decision: Decision, at_ns: int) -> None:
+        for task in self.everyone():
+            if task.retry_at_ns is not None and task.retry_at_ns <= at_ns:
+                task.retry_at_ns = None
+                self.queue.append(task)
+            elif task.retry_at_ns is not None:
+                decision.actions.append(WakeAt(task.retry_at_ns))
+        self.hand_out(decision)
+
+    def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
+        """Take a report that came after the end: only saves still count, for they were really carried out."""
+        if isinstance(report, SaveEnded):
+            self.saving.ended(decision, report.order, report.error, at_ns)

@@ -1,0 +1,52 @@
+"""Node error handlers: when a task has failed for good, its handler runs in the same superstep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracegraph.constants import NODE_ERROR_HANDLER, PUSH
+from tracegraph.engine.actions import Decision
+from tracegraph.engine.identity import handler_suffix, path_text, task_id
+from tracegraph.engine.task import Task
+from tracegraph.errors import NodeError
+from tracegraph.events import ErrorHandled
+
+if TYPE_CHECKING:
+    from tracegraph.engine.engine import Engine
+
+__all__ = ["hand_to_handler"]
+
+
+def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: BaseException, at_ns: int) -> bool:
+    """Queue the failed task's error handler, if its node has one; say whether it has."""
+    name = failed.node.error_handler
+    if name is None or not isinstance(error, Exception):
+        return False
+    settings = engine.settings
+    path = (*failed.path[:3], NODE_ERROR_HANDLER, False)
+    handler = Task(
+        id=task_id(engine.saving.checkpoint_bytes, settings.ns, engine.step, name, handler_suffix(name, failed.id)),
+        node=engine.topology.nodes[name],
+        ns=settings.ns,
+        path=path,
+        path_str=path_text(path),
+        input=failed.input,
+        triggers=(PUSH,),
+        view=failed.view,
+        step=failed.step,
+        stop=failed.stop,
+        topology=engine.topology,
+    )
+    handler.handles = NodeError(failed.node.name, error)
+    handler.planned_at_ns = at_ns
+    failed.is_handled = True
+    failed.writes = []
+    engine.tasks.append(handler)
+    engine.open_tasks += 1
+    if settings.wants & ErrorHandled.bit:
+        decision.events.append(ErrorHandled(settings.run_id, settings.ns, engine.step, at_ns, failed.id, failed.node.name, name, error))
+    if not engine.pending.recall(handler):
+        engine.queue.append(handler)
+    else:
+        engine.settle(decision, handler, "cached", at_ns)
+    return True

@@ -1,0 +1,56 @@
+"""What a loaded checkpoint already knows of its superstep's tasks: results to hand back, questions, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracegraph.constants import INTERRUPT, NULL_TASK_ID, RESUME, RETURN, UNFINISHED_WRITES
+from tracegraph.engine.identity import interrupt_id, task_namespace
+from tracegraph.engine.settings import Begin
+from tracegraph.engine.task import Task
+from tracegraph.records import Write
+
+__all__ = ["PendingWrites"]
+
+
+class PendingWrites:
+    """The pending writes of a checkpoint, by task, and the answers of this run, by interrupt id."""
+
+    __slots__ = ("_answers", "_by_task")
+
+    def __init__(self, begin: Begin) -> None:
+        self._by_task: dict[str, list[Write]] = {}
+        for task_id, channel, value in (begin.saved.pending_writes or ()) if begin.saved is not None else ():
+            self._by_task.setdefault(task_id, []).append((channel, value))
+        self._answers: Mapping[str, Any] = begin.answers
+
+    def of_commands(self) -> list[Write]:
+        """Return the stored writes that no task made."""
+        return [(c, v) for c, v in self._by_task.get(NULL_TASK_ID, ()) if c != RESUME]
+
+    def clear(self) -> None:
+        """Forget everything: the superstep these writes belong to is over."""
+        self._by_task.clear()
+
+    def recall(self, task: Task) -> bool:
+        """Give a planned or called task what is stored of it; say whether it had finished.
+
+        An answer addressed to the task's next question joins its answers.
+        """
+        stored = self._by_task.get(task.id)
+        if stored is None:
+            return False
+        finished = [(c, v) for c, v in stored if c not in UNFINISHED_WRITES]
+        if finished:
+            task.writes = finished
+            task.result = next((v for c, v in finished if c == RETURN), None)
+            return True
+        for channel, value in stored:
+            if channel == RESUME:
+                task.answers = list(value)
+        if any(channel == INTERRUPT for channel, _ in stored):
+            question = interrupt_id(task_namespace(task.ns, task.node.name, task.id), len(task.answers))
+            if question in self._answers:
+                task.answers.append(self._answers[question])
+        return False

@@ -1,0 +1,168 @@
+"""Checkpoint records and the durability policy: what is stored, in which order, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from tracegraph.constants import MISSING
+from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
+from tracegraph.engine.apply import ChannelStore
+from tracegraph.engine.settings import RunSettings
+from tracegraph.events import CheckpointSaved, CheckpointStarted
+from tracegraph.records import Checkpoint, CheckpointMetadata, CheckpointTuple, Write
+
+__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_record"]
+
+CHECKPOINT_FORMAT = 4
+
+Source = Literal["input", "loop", "update", "fork"]
+
+
+def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updated: Sequence[str] | None) -> Checkpoint:
+    """Return the saved form of *store*: only channels that have a version and a value to save."""
+    rules, values, states = store.topology.channels, store.values, store.states
+    saved: dict[str, Any] = {}
+    for name in store.versions:
+        if (rule := rules.get(name)) is not None and rule.is_saved:
+            found = rule.dump(states[name] if name in states else values.get(name, MISSING))
+            if found is not MISSING:
+                saved[name] = found
+    return Checkpoint(
+        v=CHECKPOINT_FORMAT,
+        id=checkpoint_id,
+        ts=datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(),
+        channel_values=saved,
+        channel_versions=dict(store.versions),
+        # The inner dicts are replaced by every step and never changed, so they can be shared.
+        versions_seen=dict(store.seen),
+        updated_channels=None if updated is None else sorted(updated),
+    )
+
+
+class Saving:
+    """The saves of one run. ``checkpoint_id`` is the checkpoint the current superstep belongs to."""
+
+    __slots__ = (
+        "_head_id",
+        "_is_first_unchecked",
+        "_last",
+        "_order",
+        "_parked",
+        "_saves",
+        "_settings",
+        "awaited",
+        "checkpoint_bytes",
+        "checkpoint_id",
+    )
+
+    def __init__(self, settings: RunSettings, saved: CheckpointTuple | None, is_addressed: bool) -> None:
+        self._settings = settings
+        self._order = 0
+        self._saves: dict[int, SaveCheckpoint | None] = {}
+        self.awaited: set[int] = set()
+        """Orders of the saves that must end before the engine goes on."""
+        self._parked: dict[str, SaveWrites] = {}
+        """exit durability: the writes of the current superstep's tasks."""
+        self._last: tuple[Source, int, Sequence[str] | None] | None = None
+        """exit durability: what the final checkpoint will say about itself."""
+        self._is_first_unchecked = is_addressed
+        self.checkpoint_id: str | None = None
+        self.checkpoint_bytes = settings.run_id.bytes
+        if saved is not None:
+            self._at(saved.checkpoint["id"])
+        self._head_id = self.checkpoint_id
+
+    def _at(self, checkpoint_id: str) -> None:
+        self.checkpoint_id = checkpoint_id
+        self.checkpoint_bytes = UUID(checkpoint_id).bytes
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a saver."""
+        return self._settings.durability is not None
+
+    def save_writes(self, decision: Decision, task_id: str, path_str: str, writes: Sequence[Write]) -> None:
+        """Order the storing of one task's writes under the current checkpoint."""
+        if self.checkpoint_id is None:
+            return
+        action = SaveWrites(0, self.checkpoint_id, task_id, path_str, list(writes), self._settings.durability == "sync")
+        if self._settings.durability == "exit":
+            self._parked[task_id] = action
+        else:
+            self._issue(decision, action)
+
+    def save_checkpoint(
+        self, decision: Decision, store: ChannelStore, source: Source, step: int, at_ns: int, updated: Sequence[str] | None
+    ) -> None:
+        """Move on to a new checkpoint of *store*, and order its storing unless that waits for the run's end."""
+        parent_id = self.checkpoint_id
+        self._at(self._settings.new_checkpoint_id(parent_id, step))
+        self._last = (source, step, updated)
+        self._parked.clear()
+        if self._settings.durability != "exit":
+            self._put(decision, store, parent_id, at_ns)
+
+    def save_at_exit(self, decision: Decision, store: ChannelStore, at_ns: int) -> None:
+        """Under exit durability, order the one checkpoint of the run and its unfinished superstep's writes."""
+        if self._settings.durability != "exit":
+            return
+        if self._last is not None:
+            self._put(decision, store, self._head_id, at_ns)
+        for action in self._parked.values():
+            self._issue(decision, action)
+        self._parked.clear()
+
+    def _put(self, decision: Decision, store: ChannelStore, parent_id: str | None, at_ns: int) -> None:
+        assert self._last is not None and self.checkpoint_id is not None
+        source, step, updated = self._last
+        settings = self._settings
+        changed = tuple(sorted(store.changed))
+        store.changed.clear()
+        action = SaveCheckpoint(
+            order=0,
+            checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
+            metadata=CheckpointMetadata(source=source, step=step, parents=dict(settings.parents)),
+            new_versions={name: store.versions[name] for name in changed},
+            parent_id=parent_id,
+            expect_head=not self._is_first_unchecked,
+            is_awaited=settings.durability != "async",
+        )
+        self._is_first_unchecked = False
+        if settings.wants & CheckpointStarted.bit:
+            action.started = CheckpointStarted(
+                settings.run_id, settings.ns, step, at_ns, self.checkpoint_id, parent_id, source, changed, settings.does_io, action.is_awaited
+            )
+            decision.events.append(action.started)
+        self._issue(decision, action)
+
+    def _issue(self, decision: Decision, action: SaveCheckpoint | SaveWrites) -> None:
+        self._order += 1
+        action.order = self._order
+        self._saves[action.order] = action if isinstance(action, SaveCheckpoint) else None
+        if action.is_awaited:
+            self.awaited.add(action.order)
+        decision.actions.append(action)
+
+    def ended(self, decision: Decision, order: int, error: BaseException | None, at_ns: int) -> None:
+        """Take note that a save was carried out or failed."""
+        self.awaited.discard(order)
+        action = self._saves.pop(order, None)
+        settings = self._settings
+        if action is not None and settings.wants & CheckpointSaved.bit:
+            found = action.checkpoint
+            decision.events.append(
+                CheckpointSaved(
+                    settings.run_id,
+                    settings.ns,
+                    action.metadata["step"],
+                    at_ns,
+                    found["id"],
+                    action.parent_id,
+                    action.metadata["source"],
+                    tuple(action.new_versions),
+                    error,
+                )
+            )

@@ -1,0 +1,57 @@
+"""What a run is given: its settings, and what it begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from tracegraph.records import CheckpointTuple, Version
+from tracegraph.types import Command, Durability, RetryPolicy
+
+__all__ = ["Begin", "RunSettings"]
+
+
+@dataclass(slots=True, kw_only=True)
+class RunSettings:
+    """Fixed for the whole run; no live object but the two functions the saver and the driver supply."""
+
+    run_id: UUID
+    ns: str = ""
+    recursion_limit: int
+    max_concurrency: int | None = None
+    durability: Durability | None = None
+    """None: there is no saver, nothing is stored."""
+    does_io: bool = False
+    """Whether the saver does I/O: decides if an awaited save makes a superstep worth a span."""
+    wants: int = 0
+    """Mask of the event kinds somebody listens to; no other event is built."""
+    next_version: Callable[[Version | None], Version]
+    new_checkpoint_id: Callable[[str | None, int], str]
+    """(parent id, step) -> an id that sorts after the parent's."""
+    default_retry: tuple[RetryPolicy, ...] = ()
+    interrupt_before: frozenset[str] | str = frozenset()
+    """Node names, or "*" for all that are not hidden."""
+    interrupt_after: frozenset[str] | str = frozenset()
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """Enclosing graphs' namespaces and the checkpoints they were at."""
+    is_strict: bool = False
+    """An unknown key of an input or return value is an error."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Begin:
+    """What a run begins with.
+
+    ``saved`` is the checkpoint to continue from, with its pending writes. ``answers`` maps interrupt ids to
+    answers. ``is_resume``: an enclosing run resumes, so a non-empty input is no new one.
+    """
+
+    input: Any = None
+    command: Command[Any] | None = None
+    saved: CheckpointTuple | None = None
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    is_resume: bool = False
+    is_addressed: bool = False
+    """A checkpoint id was given, so the first save may make a branch."""
