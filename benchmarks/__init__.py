@@ -1,0 +1,1 @@
+"""The same graphs on tracegraph and langgraph, measured alternately. Run with ``python -m benchmarks``."""
