@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tracegraph.version import VERSION as __version__
+from tracegraph.version import VERSION
 
 if TYPE_CHECKING:
     from tracegraph.checkpoint.memory import InMemorySaver
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tracegraph.messages import add_messages
     from tracegraph.runtime import Runtime, get_runtime
     from tracegraph.types import CachePolicy, Command, Interrupt, Overwrite, RetryPolicy, Send, interrupt
+
+__version__ = VERSION
 
 __all__ = [
     "CachePolicy",
