@@ -1,14 +1,10 @@
-"""Makes ``tests/support`` importable and picks how hard hypothesis looks (``HYPOTHESIS_PROFILE=soak`` for long)."""
+"""Picks how hard hypothesis looks: ``HYPOTHESIS_PROFILE=soak`` for long."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a recipe is a large draw, and cheap next to its runs
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW_TO_DRAW)

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
+
+PLACES = {
+    "graph": ("StateGraph", "START", "END"),
+    "types": ("Command", "Overwrite", "Send"),
+    "channels": ("AnyValue", "EphemeralValue", "Topic", "UntrackedValue"),
+    "managed": ("RemainingSteps",),
+}
 
 
-@dataclass(frozen=True)
 class Library:
-    """What building a recipe needs of a library."""
+    """What building a recipe needs of a library, as attributes."""
 
-    name: str
     StateGraph: Any
     START: str
     END: str
-    Send: Any
     Command: Any
     Overwrite: Any
-    Topic: Any
+    Send: Any
     AnyValue: Any
     EphemeralValue: Any
+    Topic: Any
     UntrackedValue: Any
     RemainingSteps: Any
+
+    def __init__(self, name: Literal["langgraph", "tracegraph"]) -> None:
+        for module, attributes in PLACES.items():
+            for attribute in attributes:
+                setattr(self, attribute, getattr(import_module(f"{name}.{module}"), attribute))
 
 
 @cache
 def oracle() -> Library:
     """Return LangGraph."""
-    from langgraph.channels import AnyValue, EphemeralValue, Topic, UntrackedValue
-    from langgraph.graph import END, START, StateGraph
-    from langgraph.managed import RemainingSteps
-    from langgraph.types import Command, Overwrite, Send
-
-    return Library(
-        "langgraph", StateGraph, START, END, Send, Command, Overwrite, Topic, AnyValue, EphemeralValue, UntrackedValue, RemainingSteps
-    )
+    return Library("langgraph")
 
 
 @cache
 def ours() -> Library:
     """Return tracegraph."""
-    from tracegraph.channels import AnyValue, EphemeralValue, Topic, UntrackedValue
-    from tracegraph.graph import END, START, StateGraph
-    from tracegraph.managed import RemainingSteps
-    from tracegraph.types import Command, Overwrite, Send
-
-    return Library(
-        "tracegraph", StateGraph, START, END, Send, Command, Overwrite, Topic, AnyValue, EphemeralValue, UntrackedValue, RemainingSteps
-    )
+    return Library("tracegraph")

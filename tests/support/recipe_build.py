@@ -68,7 +68,10 @@ def body_of(recipe: Recipe, step: Step, lib: Library, colour: Colour, inner: Any
 def inner_input(step: Step, view: dict[str, Any], turn: int) -> dict[str, Any]:
     """Return what a node's code gives to the graph it invokes: depends on what the node read, and on the call."""
     assert step.inner is not None
-    return {**step.inner.input(), **{f.name: value_for(f.kind, f"{step.name}{turn}", digest(view)) for f in step.inner.fields if f.kind == "text"}}
+    return {
+        **step.inner.input(),
+        **{f.name: value_for(f.kind, f"{step.name}{turn}", digest(view)) for f in step.inner.fields if f.kind == "text"},
+    }
 
 
 def returned(recipe: Recipe, step: Step, lib: Library, view: dict[str, Any]) -> Any:
@@ -86,7 +89,11 @@ def returned(recipe: Recipe, step: Step, lib: Library, view: dict[str, Any]) -> 
         case "command":
             return lib.Command(update=update, goto=gotos(recipe, step, lib, view, seed))
         case "pairs":
-            again = [(name, _written(recipe, name, step, seed + 1, None)) for name, _ in pairs if recipe.kind(name) in ("text", "log", "mix")]
+            again = [
+                (name, _written(recipe, name, step, seed + 1, None))
+                for name, _ in pairs
+                if recipe.kind(name) in ("text", "log", "mix")
+            ]
             return lib.Command(update=pairs + again, goto=gotos(recipe, step, lib, view, seed))
         case "commands":
             return [update, lib.Command(goto=gotos(recipe, step, lib, view, seed))]

@@ -79,7 +79,9 @@ class _Plan:
             name=name,
             writes=self._writes(name),
             returns=returns,
-            goto=tuple(draw(st.sets(st.sampled_from([*later, FINISH]), max_size=2))) if returns.startswith(("comm", "pair")) else (),
+            goto=tuple(draw(st.sets(st.sampled_from([*later, FINISH]), max_size=2)))
+            if returns.startswith(("comm", "pair"))
+            else (),
             goto_back=tuple(draw(st.sets(st.sampled_from(self._names), max_size=1))),
             fan=self._fan(i),
             reads=self._reads(),
@@ -124,7 +126,9 @@ class _Plan:
         """Give an inner graph that is a node only fields it may write here: all of them come back as its update."""
         mine = {f.name: f.kind for f in self._fields}
         may = {n for n, kind in mine.items() if kind in MERGING or (self._owners[n] == name and name not in self._workers)}
-        keep = tuple(f.name for f in inner.fields if f.name == TURNS or f.name not in mine or (f.name in may and mine[f.name] == f.kind))
+        keep = tuple(
+            f.name for f in inner.fields if f.name == TURNS or f.name not in mine or (f.name in may and mine[f.name] == f.kind)
+        )
         return Recipe(**{**vars(inner), "output": keep})
 
     def branches(self, i: int) -> list[Branch]:
