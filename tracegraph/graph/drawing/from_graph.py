@@ -1,0 +1,73 @@
+"""The drawing of a compiled graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from tracegraph.constants import END, START
+from tracegraph.graph.drawing.edges import Wiring, derive_edges, wiring_of_builder, wiring_of_nodes
+from tracegraph.graph.drawing.expand import expand_subgraphs
+from tracegraph.graph.drawing.model import Graph
+
+__all__ = ["draw"]
+
+
+def draw(compiled: Any, *, xray: int | bool = False) -> Graph:
+    """Return the drawing of a compiled graph; ``compiled.get_graph()`` is this.
+
+    Nothing of the user's is called.
+
+    Args:
+        xray: True opens subgraphs at all levels, a number so many levels.
+    """
+    builder = getattr(compiled, "builder", None)
+    has_builder = builder is not None and hasattr(builder, "waiting_edges")
+    wiring = wiring_of_builder(builder) if has_builder else wiring_of_nodes(compiled.nodes, compiled.input_channels)
+    drawing = Graph()
+    for name in compiled.nodes:
+        drawing.add_node(_data(compiled.nodes[name]), name, metadata=_metadata(compiled, name, wiring))
+    edges = derive_edges(wiring)
+    for virtual in (START, END):
+        if virtual not in drawing.nodes and any(virtual in (e.source, e.target) for e in edges):
+            drawing.add_node(None, virtual)
+    drawing.edges = edges
+    if xray:
+        children = {name: node.subgraph for name, node in compiled.nodes.items() if node.subgraph is not None}
+        expand_subgraphs(drawing, children, xray)
+    return drawing
+
+
+def _data(node: Any) -> Any:
+    """Return what a node runs: a compiled graph as it is, else the body, else (the start node) the writer."""
+    body = node.body
+    fn = getattr(body, "fn", None)
+    if fn is not None and hasattr(fn, "get_graph"):
+        return fn
+    return body if body is not None else node
+
+
+def _metadata(compiled: Any, name: str, wiring: Wiring) -> dict[str, Any] | None:
+    metadata = dict(compiled.nodes[name].metadata or {})
+    if name in wiring.deferred:
+        metadata["defer"] = True
+    if stops := _stops(compiled, name):
+        metadata["__interrupt"] = stops
+    if tools := _tool_names(compiled.nodes[name]):
+        metadata["__tools"] = tools
+    return metadata or None
+
+
+def _stops(compiled: Any, name: str) -> str:
+    def names(stop: str | Collection[str]) -> Collection[str]:
+        return () if isinstance(stop, str) else stop  # "*" stops everywhere: no news of a single node
+
+    before = name in names(compiled.interrupt_before_nodes)
+    after = name in names(compiled.interrupt_after_nodes)
+    return ",".join(when for when, holds in (("before", before), ("after", after)) if holds)
+
+
+def _tool_names(node: Any) -> list[str]:
+    owner = getattr(node.body, "fn", node.body)
+    tools = getattr(owner, "tools_by_name", None)
+    return list(tools) if isinstance(tools, dict) else []
