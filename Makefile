@@ -6,6 +6,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More arguments for the command of a target: make test ARGS="-k retry", make bench ARGS="--quick".
 ARGS ?=
+# The extra that `test` and `check` need; the tests alone need only `test`.
+EXTRA ?= dev
 # The log file that `make demo` reads; found on this machine when empty.
 LOG ?=
 
@@ -53,7 +55,7 @@ $(VENV)/.core: pyproject.toml $(VENV)/.python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.python
