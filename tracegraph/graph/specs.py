@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tracegraph.types import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
-__all__ = ["BranchSpec", "NodeSpec"]
+__all__ = ["BranchSpec", "NodeDefaults", "NodeSpec"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +54,17 @@ class BranchSpec:
     """What the path returns -> target; None: it returns targets, and may go anywhere."""
     input_schema: Any = None
     """Schema of the path's annotated first parameter; None: the input schema of the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDefaults:
+    """What nodes get that set nothing of their own."""
+
+    retry_policies: tuple[RetryPolicy, ...] | None = None
+    cache_policy: CachePolicy | None = None
+    error_handler: Any = None
+    timeout: TimeoutPolicy | None = None
+
+    def updated(self, **given: Any) -> NodeDefaults:
+        """Return a copy with those of *given* that are not None."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,126 @@
+"""JSON schemas of what a graph takes and gives."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+
+from tracegraph.errors import GraphDefinitionError
+from tracegraph.graph.schema import ROOT, Schemas
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["context_jsonschema", "schema_jsonschema", "schema_model"]
+
+
+def schema_jsonschema(schema: Any, schemas: Schemas, name: str) -> dict[str, Any]:
+    """Return the JSON schema of a graph's input or output; *name* titles one that has no name of its own."""
+    if _is_typed_dict(schema):
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(_portable(schema)).json_schema()
+    return schema_model(schema, schemas, name).model_json_schema()
+
+
+def schema_model(schema: Any, schemas: Schemas, name: str) -> type[BaseModel]:
+    """Return a Pydantic model of *schema*: itself if it is one, else made of what its channels take."""
+    from pydantic import RootModel, create_model
+
+    if _is_model(schema):
+        model: type[BaseModel] = schema
+        return model
+    found = schemas.fields[schema]
+    if schemas.is_root(schema):
+        root: Any = found[ROOT]
+        return create_model(name, __base__=RootModel, root=(_portable(root.UpdateType), None))
+    defaults = _defaults(schema)
+    required = getattr(schema, "__required_keys__", frozenset(found))
+    parts: dict[str, Any] = {}
+    for key, field in found.items():
+        if not isinstance(field, type):
+            is_optional = key not in required or _takes_none(field.UpdateType)
+            parts[key] = (_portable(field.UpdateType), defaults.get(key, None if is_optional else ...))
+    return create_model(name, **parts)
+
+
+def context_jsonschema(schema: Any) -> dict[str, Any] | None:
+    """Return the JSON schema of a context schema, None if there is none.
+
+    Raises:
+        GraphDefinitionError: it is no Pydantic model, TypedDict or dataclass.
+    """
+    if schema is None:
+        return None
+    from pydantic import TypeAdapter
+
+    if _is_model(schema) or _is_typed_dict(schema) or is_dataclass(schema):
+        return TypeAdapter(_portable(schema)).json_schema()
+    raise GraphDefinitionError(
+        f"the context schema {schema!r} has no JSON schema; make it a Pydantic model, a TypedDict or a dataclass"
+    )
+
+
+def _is_model(schema: Any) -> bool:
+    from pydantic import BaseModel
+
+    return isinstance(schema, type) and issubclass(schema, BaseModel)
+
+
+def _is_typed_dict(schema: Any) -> bool:
+    return isinstance(schema, type) and issubclass(schema, dict) and hasattr(schema, "__total__")
+
+
+def _takes_none(annotation: Any) -> bool:
+    while get_origin(annotation) in (Annotated, Required, NotRequired):
+        annotation = get_args(annotation)[0]
+    return get_origin(annotation) in (Union, UnionType) and type(None) in get_args(annotation)
+
+
+def _defaults(schema: Any) -> dict[str, Any]:
+    if not is_dataclass(schema):
+        return {}
+    made = {}
+    for field in fields(schema):
+        if field.default is not NO_DEFAULT:
+            made[field.name] = field.default
+        elif field.default_factory is not NO_DEFAULT:
+            made[field.name] = field.default_factory()
+    return made
+
+
+def _portable(annotation: Any, *, needs_it: bool = sys.version_info < (3, 12), inside: tuple[Any, ...] = ()) -> Any:
+    """Return *annotation* with each ``typing.TypedDict`` as one of typing_extensions: Pydantic refuses the former before 3.12.
+
+    Inside itself, such a TypedDict becomes a plain ``dict``, for a copy cannot refer to itself.
+    """
+    if not needs_it:
+        return annotation
+    if _is_typed_dict(annotation):
+        if annotation in inside:
+            return dict[str, Any]
+        return _portable_typed_dict(annotation, (*inside, annotation)) if type(annotation).__module__ == "typing" else annotation
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return Annotated[(_portable(arguments[0], inside=inside), *annotation.__metadata__)]
+    made = tuple(_portable(argument, inside=inside) for argument in arguments)
+    if made == arguments:
+        return annotation
+    return Union[made] if origin in (Union, UnionType) else origin[made]  # noqa: UP007  # the arguments are known at run time only
+
+
+def _portable_typed_dict(schema: Any, inside: tuple[Any, ...]) -> Any:
+    from typing_extensions import TypedDict
+
+    parts: dict[str, Any] = {}
+    for key, hint in get_type_hints(schema, include_extras=True).items():
+        bare = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
+        mark: Any = Required if key in schema.__required_keys__ else NotRequired
+        parts[key] = mark[_portable(bare, inside=inside)]
+    make: Any = TypedDict
+    made = make(schema.__name__, parts)
+    made.__doc__ = schema.__doc__
+    return made

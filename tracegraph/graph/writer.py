@@ -1,0 +1,141 @@
+"""What a node of a StateGraph returned, as channel writes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.constants import START
+from tracegraph.engine.node import PathCall
+from tracegraph.errors import ErrorCode, InvalidUpdateError, ParentCommand
+from tracegraph.graph.branch import Branch, Targets
+from tracegraph.graph.schema import ROOT
+from tracegraph.graph.updates import command_pairs, instance_pairs, root_pairs
+from tracegraph.types import Command, Send
+
+if TYPE_CHECKING:
+    from tracegraph.engine.task import Task
+    from tracegraph.records import Write
+
+__all__ = ["StateWriter"]
+
+
+class StateWriter:
+    """Writes of one node, in this order: state updates, Sends and gotos, edges, joins, conditional edges.
+
+    Edges and branches are followed whatever the node returned, ``None`` and a ``Command`` with goto included.
+    Everything that does not depend on the returned value is made once, at compile.
+
+    Args:
+        keys: the channels the node may write; those of the input schema for the start node.
+        edges: the constant writes of its edges and joins.
+    """
+
+    __slots__ = ("_branches", "_edges", "_is_root", "_is_strict", "_keys", "_name", "_order", "_takes_dict", "_targets")
+
+    def __init__(
+        self,
+        name: str,
+        keys: Sequence[str],
+        *,
+        targets: Targets,
+        edges: Iterable[Write] = (),
+        branches: Iterable[Branch] = (),
+        is_strict: bool = False,
+    ) -> None:
+        self._name = name
+        self._order = tuple(keys)
+        self._keys = frozenset(keys)
+        self._is_root = self._order == (ROOT,)
+        self._takes_dict = not self._is_root
+        self._targets = targets
+        self._edges = tuple(edges)
+        self._branches = tuple(branches)
+        self._is_strict = is_strict
+
+    def write(self, task: Task, returned: Any) -> Generator[PathCall, Any, None]:
+        """Append the writes to ``task.writes``; see :class:`~tracegraph.engine.node.NodeWriter`."""
+        writes = task.writes
+        if type(returned) is dict and self._takes_dict:
+            keys = self._keys
+            for pair in returned.items():
+                if pair[0] in keys:
+                    writes.append(pair)
+                else:
+                    self._ignore(task, pair[0])
+        elif returned is not None:
+            self._write_other(task, returned)
+        if self._edges:
+            writes += self._edges
+        for branch in self._branches:
+            branch.follow((yield branch.call(task, returned)), writes)
+
+    def _write_other(self, task: Task, returned: Any) -> None:
+        parts: Sequence[Any] = (returned,)
+        if isinstance(returned, (list, tuple)) and any(isinstance(part, Command) for part in returned):
+            parts = returned
+        for part in parts:
+            if isinstance(part, Command) and part.graph == Command.PARENT:
+                raise ParentCommand(part)
+        for part in parts:
+            for pair in self._updates(part):
+                if pair[0] in self._keys:
+                    task.writes.append(pair)
+                else:
+                    self._ignore(task, pair[0])
+        # Control follows all updates, as if the node had returned one update and one goto.
+        for part in parts:
+            if isinstance(part, Send):
+                self._targets.send(part, self._name, task.writes)
+            elif isinstance(part, Command):
+                for target in _gotos(part):
+                    self._targets.route(target, self._name, task.writes)
+
+    def _updates(self, part: Any) -> Iterable[tuple[str, Any]]:
+        if part is None or isinstance(part, Send):
+            return ()
+        if self._is_root:
+            return root_pairs(part)
+        if isinstance(part, Command):
+            return command_pairs(part.update, self._order)
+        if isinstance(part, dict):
+            return part.items()
+        if (pairs := instance_pairs(part, self._order)) is None:
+            raise self._refusal(part)
+        return pairs
+
+    def _ignore(self, task: Task, key: Any) -> None:
+        """Note a key that is no channel: subgraphs with keys of their own depend on these being ignored."""
+        if self._is_strict:
+            who = "the input" if self._name == START else f"node {self._name!r}"
+            raise InvalidUpdateError(
+                f"{who} wrote {key!r}, which is no key of the state; known: {', '.join(map(repr, self._order))} "
+                "(an error because the graph was compiled with strict=True)",
+                node=self._name,
+                channel=str(key),
+            )
+        if task.unknown_keys is None:
+            task.unknown_keys = []
+        task.unknown_keys.append(key)
+
+    def _refusal(self, value: Any) -> InvalidUpdateError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
+        if self._name == START:
+            text = (
+                f"the input {shown} (a {type(value).__name__}) is no state; give a dict with keys of the input schema, "
+                "or an instance of it"
+            )
+        else:
+            text = (
+                f"node {self._name!r} returned {shown} (a {type(value).__name__}); return a dict of state updates, a Command, "
+                "a Send, a list with at least one Command, an instance of an annotated class, or None"
+            )
+        return InvalidUpdateError(text, node=self._name, error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE)
+
+
+def _gotos(command: Command[Any]) -> Iterable[Any]:
+    goto: Any = command.goto
+    if isinstance(goto, (list, tuple, set, frozenset)):
+        return goto
+    return () if goto is None else (goto,)
