@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from benchmarks.graphs import SCENARIOS, Scenario, load
 
 CELLS = [(scenario, colour) for scenario in SCENARIOS for colour in scenario.colours]
