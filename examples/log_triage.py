@@ -145,13 +145,11 @@ def read(piece: Piece, runtime: Runtime) -> Triage:
 
 # A word of its own: the package `libgpg-error-dev` is no error. In English, German and French, since a
 # system's tools write their logs in its language.
-LEVELS: dict[Level, re.Pattern[str]] = {
-    level: re.compile(rf"(?<![\w./-])(?:{words})(?![\w/-]|\.\w)", re.IGNORECASE)
-    for level, words in {
-        "error": r"E(?=:)|err(?:or|eur)s?|fail(?:ed|ure|ures)?|fatal|critical|panic|traceback|exception|fehler|échec",
-        "warning": r"W(?=:)|warn(?:ing|ings|ung)?|deprecated|avertissement",
-    }.items()
+WORDS: dict[Level, str] = {
+    "error": r"E(?=:)|err(?:or|eur)s?|fail(?:ed|ure|ures)?|fatal|critical|panic|traceback|exception|fehler|échec",
+    "warning": r"W(?=:)|warn(?:ing|ings|ung)?|deprecated|avertissement",
 }
+LEVELS = {level: re.compile(rf"(?<![\w./-])(?:{words})(?![\w/-]|\.\w)", re.IGNORECASE) for level, words in WORDS.items()}
 
 
 def level_of(line: str) -> Level:
