@@ -1,0 +1,1 @@
+"""Savers: where checkpoints live."""

@@ -1,0 +1,198 @@
+"""What a saver is."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, Missing
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+
+__all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
+
+Config: TypeAlias = dict[str, Any]
+"""A ``RunnableConfig``; savers read ``thread_id``, ``checkpoint_ns`` and ``checkpoint_id`` of its ``configurable``."""
+
+WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4}
+"""Slots of the writes that a task has at most one of: a later one replaces it. All others keep the first value."""
+
+
+def takes_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Say whether *function* has a parameter of that name: how a saver written before it existed is recognised."""
+    return name in inspect.signature(function).parameters
+
+
+class BaseCheckpointSaver:
+    """Stores checkpoints by thread, namespace and id, and the writes of the tasks that ran from each.
+
+    Subclass it and write the sync methods, or their async twins, or both; a twin that you do not write runs
+    the sync method in a worker thread. Everything a saver is given or hands out belongs to the other side
+    afterwards, so it stores and returns copies.
+    """
+
+    does_io: ClassVar[bool] = True
+    """Whether calls wait for something outside the process: then async runs keep them off the loop, and
+    supersteps that wait for them are worth a span."""
+
+    serde: SerializerProtocol | None
+
+    def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
+        self.serde = serde
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields of ``configurable`` that the saver reads beside thread, namespace and id."""
+        return []
+
+    def get_next_version(self, current: Version | None, channel: None) -> Any:
+        """Return the version after *current* (None: the first one); it must compare greater. *channel* is always None.
+
+        Called under the run's lock, so it must not wait.
+
+        Raises:
+            NotImplementedError: *current* is text, whose order only the saver that made it knows.
+        """
+        if isinstance(current, str):
+            raise NotImplementedError(f"{type(self).__name__} counts versions in numbers, but the thread has {current!r}")
+        return 1 if current is None else current + 1
+
+    def get(self, config: Config) -> Checkpoint | None:
+        """Return the checkpoint of :meth:`get_tuple` alone."""
+        found = self.get_tuple(config)
+        return None if found is None else found.checkpoint
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Return the checkpoint that *config* names, or the thread's latest in that namespace; None if there is none.
+
+        Its pending writes are sorted by task path, task id and slot.
+        """
+        raise self._lacks("get_tuple")
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first.
+
+        A *config* without ``checkpoint_ns`` means all namespaces of its thread, None means all threads. *filter*
+        gives metadata keys and the values they must have; *before* asks for smaller ids than this config's.
+        """
+        raise self._lacks("list")
+
+    def put(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        *,
+        expect_head: str | Missing | None = MISSING,
+    ) -> Config:
+        """Store a checkpoint; return the config that names it.
+
+        The ``checkpoint_id`` in *config* is the parent's. *new_versions* are the channels that changed since
+        the parent: a saver need store no other values, and one of them without a value is empty.
+        *expect_head* is the id that must be the latest of this thread and namespace now (None: there is none).
+
+        Raises:
+            ThreadConflictError: it is not; nothing was stored.
+        """
+        raise self._lacks("put")
+
+    def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote, below the checkpoint that *config* names; see :data:`WRITES_IDX_MAP` for repeats."""
+        raise self._lacks("put_writes")
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Forget a thread: all namespaces, checkpoints, writes and values."""
+        raise self._lacks("delete_thread")
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Forget the checkpoints whose metadata names one of these runs as ``run_id``."""
+        raise self._lacks("delete_for_runs")
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread, history and pending writes included, to an id that has no checkpoints yet."""
+        raise self._lacks("copy_thread")
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
+        """Thin out threads: keep the newest checkpoint of each namespace, without parent, or delete everything.
+
+        Namespaces of subgraph calls go with the root checkpoint whose tasks they belong to.
+
+        Raises:
+            ValueError: the strategy is unknown.
+            TypeError: *thread_ids* is one string.
+        """
+        raise self._lacks("prune")
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """See :meth:`get`."""
+        found = await self.aget_tuple(config)
+        return None if found is None else found.checkpoint
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """See :meth:`get_tuple`."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See :meth:`list`. Unless it is overridden, everything is read before the first item is yielded."""
+        for found in await asyncio.to_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+            yield found
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        *,
+        expect_head: str | Missing | None = MISSING,
+    ) -> Config:
+        """See :meth:`put`."""
+        check = {} if expect_head is MISSING else {"expect_head": expect_head}
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions, **check)
+
+    async def aput_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
+        """See :meth:`put_writes`."""
+        path = (task_path,) if takes_parameter(self.put_writes, "task_path") else ()
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, *path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """See :meth:`delete_thread`."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """See :meth:`delete_for_runs`."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """See :meth:`copy_thread`."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
+        """See :meth:`prune`."""
+        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+
+    def _lacks(self, method: str) -> NotImplementedError:
+        hint = (
+            f"it has a{method}(): use the async methods of the graph" if self._is_async(method) else "the saver does not offer it"
+        )
+        return NotImplementedError(f"{type(self).__name__} has no {method}(); {hint}")
+
+    def _is_async(self, method: str) -> bool:
+        return getattr(type(self), f"a{method}") is not getattr(BaseCheckpointSaver, f"a{method}")

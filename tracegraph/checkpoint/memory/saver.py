@@ -1,0 +1,243 @@
+"""The saver in dictionaries."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
+from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, Config
+from tracegraph.checkpoint.memory.isolation import isolated
+from tracegraph.checkpoint.memory.shelves import Address, KeptCheckpoint, KeptWrite, Shelves, record_of
+from tracegraph.checkpoint.memory.values import kept_value, restored_value
+from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.constants import MISSING, Missing
+from tracegraph.errors import InvalidInputError, ThreadConflictError
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+
+__all__ = ["InMemorySaver"]
+
+# Not the shared generator: a program that seeds `random` must not see its own numbers shifted.
+_fraction = random.Random()  # noqa: S311  # tells branches of one thread apart; nothing secret
+
+
+class InMemorySaver(BaseCheckpointSaver):
+    """Keeps checkpoints in this process; for any number of threads and event loops at once.
+
+    Values are copied on the way in and on the way out, so that nothing a node does later changes history.
+    With *serde* they are kept as bytes instead, which shows what a database would make of them.
+
+    >>> from tracegraph.checkpoint.base import empty_checkpoint
+    >>> saver = InMemorySaver()
+    >>> thread = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    >>> saved = saver.put(thread, empty_checkpoint(), {"source": "input", "step": -1}, {})
+    >>> saver.get_tuple(thread).metadata
+    {'source': 'input', 'step': -1}
+    """
+
+    does_io = False
+
+    def __init__(self, *, serde: SerializerProtocol | None = None, factory: Callable[..., Any] = defaultdict) -> None:
+        super().__init__(serde=serde)
+        self._shelves = Shelves(factory)
+        self._lock = threading.Lock()
+        self.storage = self._shelves.storage
+        """thread -> namespace -> checkpoint id -> record"""
+        self.writes = self._shelves.writes
+        """(thread, namespace, checkpoint id) -> slot -> write"""
+        self.blobs = self._shelves.blobs
+        """(thread, namespace, channel, version) -> value, ``MISSING`` if the channel was empty then"""
+
+    def get_next_version(self, current: Version | None, channel: None) -> str:
+        """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
+        count = 0 if current is None else int(current.split(".")[0]) if isinstance(current, str) else int(current)
+        return f"{count + 1:032}.{_fraction.getrandbits(53):016}"
+
+    def put(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        *,
+        expect_head: str | Missing | None = MISSING,
+    ) -> Config:
+        """Store a checkpoint; see :meth:`BaseCheckpointSaver.put`."""
+        thread_id, ns, parent_id = _parts(config)
+        values, serde = checkpoint["channel_values"], self.serde
+        blobs = {
+            (thread_id, ns, name, version): kept_value(serde, name, values[name]) if name in values else MISSING
+            for name, version in new_versions.items()
+        }
+        kept = KeptCheckpoint(checkpoint, isolated(get_checkpoint_metadata(config, metadata)), parent_id)
+        with self._lock:
+            if not isinstance(expect_head, Missing) and expect_head != (head := self._shelves.heads.get((thread_id, ns))):
+                raise ThreadConflictError(thread_id, expected=expect_head, found=head)
+            self._shelves.add(thread_id, ns, kept, blobs)
+        return _config((thread_id, ns, checkpoint["id"]))
+
+    def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
+        """Store what a task wrote; see :meth:`BaseCheckpointSaver.put_writes`."""
+        thread_id, ns, checkpoint_id = _parts(config)
+        if checkpoint_id is None:
+            raise InvalidInputError(f"put_writes() needs a config that names a checkpoint, not {config['configurable']!r}")
+        kept = [
+            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(self.serde, channel, value), task_path))
+            for at, (channel, value) in enumerate(writes)
+        ]
+        with self._lock:
+            self._shelves.add_writes((thread_id, ns, checkpoint_id), kept)
+
+    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
+        thread_id, ns, checkpoint_id = _parts(config)
+        with self._lock:
+            checkpoint_id = checkpoint_id or self._shelves.heads.get((thread_id, ns))
+        return None if checkpoint_id is None else self._read((thread_id, ns, checkpoint_id))
+
+    def _read(self, address: Address) -> CheckpointTuple | None:
+        with self._lock:
+            found = self._shelves.checkpoint(address)
+            if found is None:
+                return None
+            values, writes = self._shelves.values(address), self._shelves.pending(address)
+        # What is kept is never changed, so it is copied when others may go on.
+        checkpoint = record_of(found.checkpoint)
+        checkpoint["channel_values"] = {name: restored_value(self.serde, value) for name, value in values.items()}
+        return CheckpointTuple(
+            _config(address),
+            checkpoint,
+            isolated(found.metadata),
+            None if found.parent_id is None else _config((address[0], address[1], found.parent_id)),
+            [(write.task_id, write.channel, restored_value(self.serde, write.value)) for write in writes],
+        )
+
+    def list(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first; one that is deleted in the meantime is skipped."""
+        wanted = {} if config is None else config["configurable"]
+        only, bound = wanted.get("checkpoint_id"), None if before is None else before["configurable"].get("checkpoint_id")
+        thread_id = wanted.get("thread_id")
+        with self._lock:
+            kept = self._shelves.addresses(None if thread_id is None else str(thread_id), wanted.get("checkpoint_ns"))
+        found = [
+            address
+            for address, (_record, metadata, _parent) in kept
+            if (only is None or address[2] == only)
+            and (bound is None or address[2] < bound)
+            and all(key in metadata and metadata[key] == value for key, value in (filter or {}).items())  # type: ignore[literal-required]  # any key
+        ]
+        found.sort(key=lambda address: address[2], reverse=True)
+        for address in found[:limit]:
+            if (read := self._read(address)) is not None:
+                yield read
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Forget a thread."""
+        with self._lock:
+            self._shelves.forget(str(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Forget the checkpoints of these runs."""
+        _refuse_text("run_ids", run_ids)
+        wanted = set(map(str, run_ids))
+        with self._lock:
+            kept = self._shelves.addresses(None, None)
+            self._shelves.drop([address for address, found in kept if str(found.metadata.get("run_id")) in wanted])
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread; see :meth:`BaseCheckpointSaver.copy_thread`."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        with self._lock:
+            if self.storage.get(target):
+                raise InvalidInputError(f"thread {target!r} has checkpoints already; copy to a new id, or delete it first")
+            self._shelves.copy(source, target)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
+        """Thin out threads; see :meth:`BaseCheckpointSaver.prune`."""
+        _refuse_text("thread_ids", thread_ids)
+        if strategy not in ("keep_latest", "delete"):
+            raise InvalidInputError(f"prune strategy {strategy!r} is unknown; give 'keep_latest' or 'delete'")
+        with self._lock:
+            for thread_id in map(str, thread_ids):
+                if strategy == "delete":
+                    self._shelves.forget(thread_id)
+                else:
+                    self._shelves.thin(thread_id)
+
+    # The async twins call the sync methods: nothing here waits.
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """See :meth:`get_tuple`."""
+        return self.get_tuple(config)
+
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See :meth:`list`."""
+        for found in self.list(config, filter=filter, before=before, limit=limit):
+            yield found
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        *,
+        expect_head: str | Missing | None = MISSING,
+    ) -> Config:
+        """See :meth:`put`."""
+        return self.put(config, checkpoint, metadata, new_versions, expect_head=expect_head)
+
+    async def aput_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
+        """See :meth:`put_writes`."""
+        self.put_writes(config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """See :meth:`delete_thread`."""
+        self.delete_thread(thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """See :meth:`delete_for_runs`."""
+        self.delete_for_runs(run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """See :meth:`copy_thread`."""
+        self.copy_thread(source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
+        """See :meth:`prune`."""
+        self.prune(thread_ids, strategy=strategy)
+
+
+def _parts(config: Config) -> tuple[str, str, str | None]:
+    wanted = config["configurable"]
+    if "thread_id" not in wanted:
+        raise InvalidInputError("a saver needs to know the thread; give config={'configurable': {'thread_id': ...}}")
+    return str(wanted["thread_id"]), wanted.get("checkpoint_ns", ""), wanted.get("checkpoint_id")
+
+
+def _config(address: Address) -> Config:
+    thread_id, ns, checkpoint_id = address
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
+
+
+def _refuse_text(parameter: str, given: Sequence[str]) -> None:
+    # A text is a sequence of texts: its letters would be taken for ids, and nothing would happen.
+    if isinstance(given, str):
+        raise TypeError(f"{parameter} is a list of ids; write [{given!r}]")

@@ -1,0 +1,179 @@
+"""The dictionaries of the in-memory saver and what can be done with them; knows neither locks nor configs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from tracegraph.constants import MISSING, NS_END
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Version
+
+__all__ = ["Address", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
+
+BlobKey: TypeAlias = tuple[str, str, str, Version]
+"""(thread, namespace, channel, version)"""
+
+Address: TypeAlias = tuple[str, str, str]
+"""(thread, namespace, checkpoint id)"""
+
+Slot: TypeAlias = tuple[str, int]
+"""(task id, position); special writes have negative positions"""
+
+
+class KeptCheckpoint(NamedTuple):
+    """A stored checkpoint: its record without values (those are blobs), its metadata, its parent's id."""
+
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    parent_id: str | None
+
+
+class KeptWrite(NamedTuple):
+    """A stored write of a task."""
+
+    task_id: str
+    channel: str
+    value: Any
+    task_path: str
+
+
+def record_of(checkpoint: Checkpoint, parent: Checkpoint | None = None) -> Checkpoint:
+    """Return a copy of *checkpoint* without its values.
+
+    ``versions_seen`` shares each node's versions with *parent* where they are equal: over a long thread they
+    would otherwise be the largest part of what is kept.
+    """
+    before: dict[str, ChannelVersions] = {} if parent is None else parent["versions_seen"]
+    seen: dict[str, ChannelVersions] = {}
+    for node, versions in checkpoint["versions_seen"].items():
+        old = before.get(node)
+        seen[node] = versions.copy() if old is None or old != versions else old
+    updated = checkpoint.get("updated_channels")
+    return Checkpoint(
+        v=checkpoint["v"],
+        id=checkpoint["id"],
+        ts=checkpoint["ts"],
+        channel_values={},
+        channel_versions=checkpoint["channel_versions"].copy(),
+        versions_seen=seen,
+        updated_channels=None if updated is None else list(updated),
+    )
+
+
+class Shelves:
+    """Checkpoints, writes and values by address; *factory* makes the dictionaries, as ``defaultdict`` would."""
+
+    def __init__(self, factory: Callable[..., Any] = defaultdict) -> None:
+        self.storage: dict[str, dict[str, dict[str, KeptCheckpoint]]] = factory(dict)
+        self.writes: dict[Address, dict[Slot, KeptWrite]] = factory(dict)
+        self.blobs: dict[BlobKey, Any] = factory()
+        self.heads: dict[tuple[str, str], str] = {}
+
+    def add(self, thread_id: str, ns: str, kept: KeptCheckpoint, blobs: Mapping[BlobKey, Any]) -> None:
+        """Store a checkpoint whose values are *blobs* and those already here."""
+        parent = self.storage[thread_id].get(ns, {}).get(kept.parent_id or "")
+        record = record_of(kept.checkpoint, None if parent is None else parent.checkpoint)
+        self.blobs.update(blobs)
+        self._shelve(thread_id, ns, kept._replace(checkpoint=record))
+
+    def _shelve(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
+        checkpoint_id = kept.checkpoint["id"]
+        self.storage[thread_id].setdefault(ns, {})[checkpoint_id] = kept
+        head = self.heads.get((thread_id, ns))
+        if head is None or checkpoint_id > head:
+            self.heads[thread_id, ns] = checkpoint_id
+
+    def add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
+        """Store a task's writes: special ones replace what is in their slot, others leave it."""
+        kept = self.writes[address]
+        for position, write in writes:
+            if position < 0:
+                kept[write.task_id, position] = write
+            else:
+                kept.setdefault((write.task_id, position), write)
+
+    def checkpoint(self, address: Address) -> KeptCheckpoint | None:
+        """Return a stored checkpoint."""
+        thread_id, ns, checkpoint_id = address
+        return self.storage.get(thread_id, {}).get(ns, {}).get(checkpoint_id)
+
+    def values(self, address: Address) -> dict[str, Any]:
+        """Return the stored values of a checkpoint's channels."""
+        thread_id, ns, checkpoint_id = address
+        versions = self.storage[thread_id][ns][checkpoint_id].checkpoint["channel_versions"]
+        found = ((name, self.blobs.get((thread_id, ns, name, version), MISSING)) for name, version in versions.items())
+        return {name: value for name, value in found if value is not MISSING}
+
+    def pending(self, address: Address) -> list[KeptWrite]:
+        """Return the stored writes below a checkpoint, by task path, task id and position."""
+        kept = self.writes.get(address)
+        if not kept:
+            return []
+        return [write for _slot, write in sorted(kept.items(), key=lambda item: (item[1].task_path, *item[0]))]
+
+    def addresses(self, thread_id: str | None, ns: str | None) -> list[tuple[Address, KeptCheckpoint]]:
+        """Return all checkpoints of a thread (None: of all) in a namespace (None: in all), in no order."""
+        threads = self.storage if thread_id is None else {thread_id: self.storage.get(thread_id, {})}
+        return [
+            ((thread, place, checkpoint_id), kept)
+            for thread, places in threads.items()
+            for place, checkpoints in places.items()
+            if ns is None or place == ns
+            for checkpoint_id, kept in checkpoints.items()
+        ]
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy all of thread *source* to *target*."""
+        for (_thread, ns, checkpoint_id), kept in self.addresses(source, None):
+            self._shelve(target, ns, kept)
+            if writes := self.writes.get((source, ns, checkpoint_id)):
+                self.writes[target, ns, checkpoint_id] = dict(writes)
+        self.blobs.update({(target, *key[1:]): value for key, value in self.blobs.items() if key[0] == source})
+
+    def drop(self, gone: Collection[Address]) -> None:
+        """Forget checkpoints with their writes, and the values that only they had."""
+        threads = {address[0] for address in gone}
+        for thread_id, ns, checkpoint_id in gone:
+            del self.storage[thread_id][ns][checkpoint_id]
+            self.writes.pop((thread_id, ns, checkpoint_id), None)
+        for thread_id in threads:
+            self._tidy(thread_id)
+        used = {
+            (thread, ns, *channel)
+            for thread_id in threads
+            for (thread, ns, _id), kept in self.addresses(thread_id, None)
+            for channel in kept.checkpoint["channel_versions"].items()
+        }
+        for key in [key for key in self.blobs if key[0] in threads and key not in used]:
+            del self.blobs[key]
+
+    def _tidy(self, thread_id: str) -> None:
+        places = self.storage[thread_id]
+        for ns in list(places):
+            if places[ns]:
+                self.heads[thread_id, ns] = max(places[ns])
+            else:
+                del places[ns], self.heads[thread_id, ns]
+        if not places:
+            del self.storage[thread_id]
+
+    def forget(self, thread_id: str) -> None:
+        """Forget a thread, writes stored below checkpoints that never came included."""
+        self.drop([address for address, _kept in self.addresses(thread_id, None)])
+        for address in [address for address in self.writes if address[0] == thread_id]:
+            del self.writes[address]
+
+    def thin(self, thread_id: str) -> None:
+        """Keep the newest checkpoint of each namespace, without parent; see :meth:`BaseCheckpointSaver.prune`."""
+        root = self.heads.get((thread_id, ""))
+        gone: list[Address] = []
+        for address, kept in self.addresses(thread_id, None):
+            _thread, ns, checkpoint_id = address
+            # A namespace with a task's id in it was made for that task; others hold state from call to call.
+            is_orphan = NS_END in ns and kept.metadata.get("parents", {}).get("") != root
+            if is_orphan or checkpoint_id != self.heads[thread_id, ns]:
+                gone.append(address)
+            else:
+                self.storage[thread_id][ns][checkpoint_id] = kept._replace(parent_id=None)
+        self.drop(gone)
