@@ -1,0 +1,142 @@
+"""The trace store's SQLite schema, its versions, and how a connection is opened.
+
+``PRAGMA user_version`` holds the version. A new version appends one script to ``MIGRATIONS``; scripts are
+never edited once released. The tables may be read with any SQLite tool.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+__all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
+
+_BUSY_TIMEOUT_MS: Final = 10_000
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE resources (id INTEGER PRIMARY KEY, attributes TEXT NOT NULL UNIQUE);
+    CREATE TABLE spans (
+        trace_id TEXT NOT NULL, span_id TEXT NOT NULL, parent_id TEXT, is_local_root INTEGER NOT NULL,
+        name TEXT NOT NULL, kind TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+        status TEXT NOT NULL, message TEXT, attributes TEXT NOT NULL, events TEXT NOT NULL, links TEXT NOT NULL,
+        resource_id INTEGER NOT NULL REFERENCES resources(id), scope TEXT,
+        PRIMARY KEY (trace_id, span_id)
+    ) WITHOUT ROWID;
+    -- Links are one-way in OpenTelemetry; this is the way back, from an interrupted run to what continued it.
+    CREATE TABLE links (
+        to_trace_id TEXT NOT NULL, from_trace_id TEXT NOT NULL,
+        PRIMARY KEY (to_trace_id, from_trace_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX links_from ON links(from_trace_id);
+    -- One row a trace, kept up to date with every batch, so that a list never reads spans.
+    CREATE TABLE traces (
+        trace_id TEXT PRIMARY KEY, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+        span_count INTEGER NOT NULL, error_count INTEGER NOT NULL,
+        root_start_ns INTEGER, root_end_ns INTEGER, root_name TEXT, root_status TEXT,
+        run_start_ns INTEGER, run_status TEXT, thread_id TEXT, service_name TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX traces_by_start ON traces(start_ns);
+    CREATE INDEX traces_by_end ON traces(end_ns);
+    CREATE INDEX traces_by_thread ON traces(thread_id, start_ns);
+    -- What is missing, and why: size_cap (oldest traces made room) or export_failed (spans could not be written).
+    CREATE TABLE drops (
+        id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, reason TEXT NOT NULL,
+        traces INTEGER NOT NULL, spans INTEGER NOT NULL
+    );
+    """,
+)
+
+
+class TraceStoreError(Exception):
+    """The trace store cannot be used; the text says why and what to do."""
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open *path* for writing; make it, its folder and its tables first where they do not exist.
+
+    What is made is private (folder 0700, file 0600): traces may hold what users said. SQLite gives the
+    files beside it (``-wal``, ``-shm``) the same mode.
+
+    Raises:
+        TraceStoreError: a newer version of this package wrote the store, or the file is something else.
+        OSError, sqlite3.Error: it cannot be opened or written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_TIMEOUT_MS / 1000)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open *path* for reading only.
+
+    Raises:
+        FileNotFoundError: there is no store yet.
+        TraceStoreError: a newer version of this package wrote the store, or the file is something else.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no trace store at {str(path)!r} yet; it is made by the first traced run")
+    # Not mode=ro: to read a store in WAL mode SQLite may have to make its -shm file.
+    mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BUSY_TIMEOUT_MS / 1000,
+    )
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        _version(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection, path)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA journal_size_limit = 4194304")
+    if version == len(MIGRATIONS):
+        return
+    if version == 0:
+        # Both are properties of the file and must precede its first table.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have made the tables while this one waited for the lock.
+        for script in MIGRATIONS[_version(connection, path) :]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise TraceStoreError(f"{str(path)!r} is no trace store ({error}); move it away or set TRACEGRAPH_HOME") from error
+    if version > len(MIGRATIONS):
+        raise TraceStoreError(
+            f"the trace store {str(path)!r} has version {version}, but this tracegraph reads only up to {len(MIGRATIONS)}; "
+            "upgrade tracegraph, or set TRACEGRAPH_HOME to another folder"
+        )
+    return version

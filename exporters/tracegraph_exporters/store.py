@@ -1,0 +1,210 @@
+"""The read side of the trace store: list traces, get one, find by id prefix, say what is missing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tracegraph_exporters.base import EventRecord, LinkRecord, SpanRecord, default_path
+from tracegraph_exporters.schema import TraceStoreError, open_reader
+
+__all__ = ["AmbiguousTraceError", "Drops", "TraceNotFoundError", "TraceStore", "TraceStoreError", "TraceSummary"]
+
+_HEX = frozenset("0123456789abcdef")
+
+_STATUS = "iif(root_status = 'error', 'failed', coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
+_COLUMNS = f"""
+    trace_id, root_name, {_STATUS} AS status, span_count, error_count, coalesce(root_start_ns, start_ns) AS start_ns,
+    coalesce(root_end_ns, end_ns) AS end_ns, thread_id, service_name
+"""
+
+
+class TraceNotFoundError(LookupError):
+    """No stored trace has this id."""
+
+
+class AmbiguousTraceError(LookupError):
+    """Several stored traces begin with this id; ``matches`` are some of them."""
+
+    def __init__(self, prefix: str, matches: tuple[str, ...]) -> None:
+        self.prefix = prefix
+        self.matches = matches
+        super().__init__(f"several traces begin with {prefix!r}: {', '.join(matches)}; give more digits")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A trace as a list shows it.
+
+    ``name`` is its root span's, None as long as that has not ended. ``status`` is how its (outermost) run ended,
+    ``failed`` if its root span has an error, ``unfinished`` if neither has ended, else ``completed``.
+    """
+
+    trace_id: str
+    name: str | None
+    status: str
+    span_count: int
+    error_count: int
+    start_ns: int
+    end_ns: int
+    thread_id: str | None
+    service_name: str | None
+
+    @property
+    def duration_ns(self) -> int:
+        """How long the root span took; without one, from the first start to the last end seen."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """What was left out for one ``reason``: ``size_cap`` or ``export_failed``."""
+
+    reason: str
+    traces: int
+    spans: int
+    last_ns: int
+
+
+class TraceStore:
+    """Reads what :class:`~tracegraph_exporters.SQLiteSpanExporter` wrote, also while it is being written.
+
+    Raises:
+        FileNotFoundError: there is no store at *path* (default: :func:`tracegraph_exporters.default_path`) yet.
+        TraceStoreError: the file is no trace store, or of a newer version.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = default_path() if path is None else Path(path)
+        self._connection = open_reader(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def traces(
+        self,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        thread_id: str | None = None,
+        status: str | None = None,
+        name: str | None = None,
+        since_ns: int | None = None,
+    ) -> list[TraceSummary]:
+        """Return traces, newest first.
+
+        Args:
+            limit: at most so many; a negative one means all.
+            offset: leave out so many of the newest.
+            thread_id: only runs of this thread.
+            status: only traces with this :attr:`TraceSummary.status`.
+            name: only traces whose root span's name contains this text.
+            since_ns: only traces that started then or later.
+        """
+        tests: list[str] = []
+        values: list[Any] = []
+        for test, value in (
+            ("thread_id = ?", thread_id),
+            (f"{_STATUS} = ?", status),
+            ("instr(root_name, ?) > 0", name),
+            ("start_ns >= ?", since_ns),
+        ):
+            if value is not None:
+                tests.append(test)
+                values.append(value)
+        where = f"WHERE {' AND '.join(tests)}" if tests else ""
+        sql = f"SELECT {_COLUMNS} FROM traces {where} ORDER BY traces.start_ns DESC, trace_id LIMIT ? OFFSET ?"  # noqa: S608  # constants only
+        return [TraceSummary(*row) for row in self._query(sql, (*values, limit, offset))]
+
+    def summary(self, trace_id: str) -> TraceSummary:
+        """Return one trace's line of the list.
+
+        Raises:
+            TraceNotFoundError: there is no such trace.
+        """
+        rows = self._query(f"SELECT {_COLUMNS} FROM traces WHERE trace_id = ?", (trace_id,))  # noqa: S608
+        if not rows:
+            raise TraceNotFoundError(f"there is no trace {trace_id!r} in {str(self.path)!r}")
+        return TraceSummary(*rows[0])
+
+    def spans(self, trace_id: str) -> list[SpanRecord]:
+        """Return a trace's spans by start time; none if there is no such trace."""
+        rows = self._query(
+            "SELECT trace_id, span_id, parent_id, is_local_root, name, kind, start_ns, end_ns, status, message, "
+            "spans.attributes, events, links, resources.attributes, scope "
+            "FROM spans JOIN resources ON resources.id = resource_id WHERE trace_id = ? ORDER BY start_ns, end_ns DESC, span_id",
+            (trace_id,),
+        )
+        return [_record(row) for row in rows]
+
+    def resolve(self, prefix: str) -> str:
+        """Return the full id of the one trace whose id begins with *prefix* (hex, any case); ``latest`` is the newest.
+
+        Raises:
+            TraceNotFoundError: no trace does.
+            AmbiguousTraceError: several do.
+        """
+        if prefix == "latest":
+            rows = self._query("SELECT trace_id FROM traces ORDER BY start_ns DESC, trace_id LIMIT 1", ())
+        elif (text := prefix.lower()) and _HEX.issuperset(text):
+            # A range, so that the primary key serves it; "g" sorts after every hex digit.
+            rows = self._query(
+                "SELECT trace_id FROM traces WHERE trace_id >= ? AND trace_id < ? ORDER BY trace_id LIMIT 6", (text, text + "g")
+            )
+        else:
+            rows = []
+        if not rows:
+            raise TraceNotFoundError(f"no trace in {str(self.path)!r} has an id that begins with {prefix!r}")
+        if len(rows) > 1:
+            raise AmbiguousTraceError(prefix, tuple(row[0] for row in rows))
+        return str(rows[0][0])
+
+    def continuations(self, trace_id: str) -> list[str]:
+        """Return the ids of traces that link to this one, oldest first: the runs that resumed it."""
+        sql = (
+            "SELECT from_trace_id FROM links JOIN traces ON traces.trace_id = from_trace_id "
+            "WHERE to_trace_id = ? ORDER BY start_ns, from_trace_id"
+        )
+        return [row[0] for row in self._query(sql, (trace_id,))]
+
+    def drops(self) -> list[Drops]:
+        """Return what the store had to leave out, by reason; empty if it is complete."""
+        rows = self._query("SELECT reason, sum(traces), sum(spans), max(at_ns) FROM drops GROUP BY reason ORDER BY reason", ())
+        return [Drops(*row) for row in rows]
+
+    def _query(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise TraceStoreError(f"the trace store {str(self.path)!r} cannot be read: {error}") from error
+
+
+def _record(row: tuple[Any, ...]) -> SpanRecord:
+    return SpanRecord(
+        trace_id=row[0],
+        span_id=row[1],
+        parent_id=row[2],
+        is_local_root=bool(row[3]),
+        name=row[4],
+        kind=row[5],
+        start_ns=row[6],
+        end_ns=row[7],
+        status=row[8],
+        message=row[9],
+        attributes=json.loads(row[10]),
+        events=tuple(EventRecord(*event) for event in json.loads(row[11])),
+        links=tuple(LinkRecord(*link) for link in json.loads(row[12])),
+        resource=json.loads(row[13]),
+        scope=row[14],
+    )

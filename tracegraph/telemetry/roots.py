@@ -1,0 +1,91 @@
+"""Where spans of a run begin: is anybody recording, and what is the root span's context?
+
+This module is imported by the drivers, so it loads no OpenTelemetry: while nobody else has loaded the
+API (27 ms), no provider can have been set, and there is nothing to observe.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Tracer, TracerProvider
+
+    from tracegraph.events import RunStarted
+    from tracegraph.telemetry.spans import SpanObserver
+
+__all__ = ["attach_here", "spans_for_root", "use_provider"]
+
+_PROVIDER_VARIABLE = "OTEL_PYTHON_TRACER_PROVIDER"
+
+
+class _Choice:
+    """Which provider runs use, if not the global one; and the tracer last asked for."""
+
+    provider: TracerProvider | None = None
+    retired: TracerProvider | None = None
+    tracer: tuple[Any, Tracer] | None = None
+
+
+def use_provider(provider: TracerProvider | None, *, retired: TracerProvider | None = None) -> None:
+    """Send the spans of later runs to *provider* rather than to the global one (``None``: the global one again).
+
+    Runs are not observed at all while *retired*, a provider that was shut down, is still the global one.
+    """
+    _Choice.provider = provider
+    _Choice.retired = retired
+
+
+def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:
+    """Start the span of a root run; return what observes the run and the context its code must run in.
+
+    Call it once per root run, in the caller's context, before the run's own context is copied; then call
+    :func:`attach_here` with the second item, if any, inside that copy.
+
+    Returns:
+        ``(None, None)`` if no provider is set; ``(None, context)`` if the run is sampled out: the context
+        holds the unsampled span, so that spans of node code are left out as well; else both.
+    """
+    tracer = _tracer(provider) if provider is not None or _may_have_provider() else None
+    if tracer is None:
+        return None, None
+    from tracegraph.telemetry.spans import SpanObserver
+
+    return SpanObserver.open(started, tracer)
+
+
+def attach_here(context: Context | None) -> None:
+    """Make *context* current in the running ``contextvars.Context``, for as long as that lives.
+
+    There is no detach on purpose: the Context is a run's or a task's own and is thrown away. Detaching is
+    what fails with "created in a different Context" when a generator is closed elsewhere.
+    """
+    if context is not None:
+        from opentelemetry.context import attach
+
+        attach(context)
+
+
+def _may_have_provider() -> bool:
+    return "opentelemetry.trace" in sys.modules or _Choice.provider is not None or _PROVIDER_VARIABLE in os.environ
+
+
+def _tracer(given: TracerProvider | None) -> Tracer | None:
+    from opentelemetry import trace
+
+    provider = given if given is not None else _Choice.provider
+    if provider is None:
+        provider = trace.get_tracer_provider()
+    # One slot is enough: an application has one provider, and a race merely asks twice.
+    if (cached := _Choice.tracer) is not None and cached[0] is provider and provider is not _Choice.retired:
+        return cached[1]
+    if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)) or provider is _Choice.retired:
+        return None
+    from tracegraph.telemetry import semconv
+
+    tracer = provider.get_tracer(semconv.SCOPE_NAME, semconv.SCOPE_VERSION, schema_url=semconv.SCHEMA_URL)
+    _Choice.tracer = (provider, tracer)
+    return tracer

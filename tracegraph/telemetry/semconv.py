@@ -1,0 +1,126 @@
+"""Every name telemetry uses, written once.
+
+``gen_ai.*`` names follow the GenAI conventions as of October 2026 (all of stability *Development*: they
+will move, and this file is where). ``tracegraph.*`` is for what the conventions have no word for; the one
+exception is ``run_step`` with ``gen_ai.step.name``, a proposal whose shape fits a graph node exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracegraph.version import VERSION
+
+SCOPE_NAME: Final = "tracegraph"
+SCOPE_VERSION: Final = VERSION
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.1"
+"""The last released conventions that define ``gen_ai.*``; the repository they moved to has no release yet."""
+
+# Span names; the first word of a GenAI span's name is its operation.
+INVOKE_WORKFLOW: Final = "invoke_workflow"
+RUN_STEP: Final = "run_step"
+CHAT: Final = "chat"
+TEXT_COMPLETION: Final = "text_completion"
+EXECUTE_TOOL: Final = "execute_tool"
+RETRIEVAL: Final = "retrieval"
+SUPERSTEP_SPAN: Final = "superstep"
+ATTEMPT_SPAN: Final = "attempt"
+CHECKPOINT_PUT_SPAN: Final = "checkpoint put"
+
+# Stable names of the core conventions.
+ERROR_TYPE: Final = "error.type"
+EXCEPTION_EVENT: Final = "exception"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
+EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
+
+# GenAI conventions.
+OPERATION_NAME: Final = "gen_ai.operation.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+STEP_NAME: Final = "gen_ai.step.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+REQUEST_STREAM: Final = "gen_ai.request.stream"
+RESPONSE_ID: Final = "gen_ai.response.id"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+"""Seconds, as a float."""
+
+USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
+TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_TYPE: Final = "gen_ai.tool.type"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
+RETRIEVER_NAME: Final = "tracegraph.retriever.name"
+RETRIEVAL_COUNT: Final = "tracegraph.retrieval.documents"
+
+# A run.
+RUN_ID: Final = "tracegraph.run.id"
+RUN_STATUS: Final = "tracegraph.run.status"
+RUN_REASON: Final = "tracegraph.run.reason"
+RUN_TAGS: Final = "tracegraph.run.tags"
+DURABILITY: Final = "tracegraph.durability"
+RESUMED_FROM_CHECKPOINT: Final = "tracegraph.resumed_from.checkpoint.id"
+RESUMED_FROM_INTERRUPT: Final = "tracegraph.resumed_from.interrupt.id"
+OBSERVERS_FAILED: Final = "tracegraph.observers.failed"
+
+# A superstep and its checkpoint.
+SUPERSTEP: Final = "tracegraph.superstep"
+SUPERSTEP_TASKS: Final = "tracegraph.superstep.tasks"
+SUPERSTEP_COMMIT_MS: Final = "tracegraph.superstep.commit_ms"
+"""From the last task's end to the end of the superstep: apply and an awaited save."""
+
+SUPERSTEP_STATUS: Final = "tracegraph.superstep.status"
+CHECKPOINT_ID: Final = "tracegraph.checkpoint.id"
+CHECKPOINT_PARENT_ID: Final = "tracegraph.checkpoint.parent_id"
+CHECKPOINT_NS: Final = "tracegraph.checkpoint.ns"
+CHECKPOINT_SOURCE: Final = "tracegraph.checkpoint.source"
+CHECKPOINT_CHANGED: Final = "tracegraph.checkpoint.changed"
+"""How many channels the checkpoint stores anew."""
+
+CHECKPOINT_STATUS: Final = "tracegraph.checkpoint.status"
+"""``unknown`` on a save that the run did not see the end of; else absent."""
+
+# A task and its attempts.
+TASK_ID: Final = "tracegraph.task.id"
+TASK_PATH: Final = "tracegraph.task.path"
+TASK_TRIGGER: Final = "tracegraph.task.trigger"
+TASK_STATUS: Final = "tracegraph.task.status"
+TASK_REASON: Final = "tracegraph.task.reason"
+TASK_QUEUED_MS: Final = "tracegraph.task.queued_ms"
+TASK_ATTEMPTS: Final = "tracegraph.task.attempts"
+TASK_CALLER: Final = "tracegraph.task.caller_id"
+TASK_PRODUCER: Final = "tracegraph.task.producer_id"
+TASK_ERROR_HANDLER: Final = "tracegraph.task.error_handler"
+ATTEMPT_NUMBER: Final = "tracegraph.attempt.number"
+RETRY_DELAY_S: Final = "tracegraph.retry.delay_s"
+CACHE_HIT: Final = "tracegraph.cache.hit"
+STREAM_CHUNKS: Final = "tracegraph.stream.chunks"
+CALL_STATUS: Final = "tracegraph.call.status"
+"""Set on a model, tool or retrieval call that ended in neither a result nor an error of its own."""
+
+LINK_KIND: Final = "tracegraph.link"
+"""Why a span links to another: ``producer`` (who sent the Send) or ``resumed`` (what this run goes on with)."""
+
+# Span events: a short closed list, since backends without a log store show nothing else.
+RUN_INTERRUPTED_EVENT: Final = "tracegraph.run.interrupted"
+RUN_RESUMED_EVENT: Final = "tracegraph.run.resumed"
+RUN_DRAINED_EVENT: Final = "tracegraph.run.drained"
+JOIN_STARVED_EVENT: Final = "tracegraph.join.starved"
+TASK_RETRY_EVENT: Final = "tracegraph.task.retry"
+FIRST_CHUNK_EVENT: Final = "tracegraph.stream.first_chunk"
+INTERRUPT_ID: Final = "tracegraph.interrupt.id"
+INTERRUPT_REASON: Final = "tracegraph.interrupt.reason"
+JOIN_NAME: Final = "tracegraph.join.name"
+JOIN_TARGET: Final = "tracegraph.join.target"
+JOIN_WAITING_FOR: Final = "tracegraph.join.waiting_for"
+NEXT_NODES: Final = "tracegraph.run.next_nodes"

@@ -1,0 +1,132 @@
+"""Where spans can go: exporters by name, each with the span processor that feeds it. Loads the SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+
+from tracegraph.errors import InvalidInputError
+from tracegraph_exporters.console import ConsoleTreeExporter
+from tracegraph_exporters.sqlite import SQLiteSpanExporter
+
+__all__ = ["CONSOLE", "STORE", "Sink", "environment_names", "make_sinks"]
+
+STORE: Final = "tracegraph_sqlite"
+CONSOLE: Final = "tracegraph_console"
+
+_OURS: Final = {STORE: SQLiteSpanExporter, CONSOLE: ConsoleTreeExporter}
+"""Known without an installed distribution, whose entry points they are too."""
+
+_GROUP: Final = "opentelemetry_traces_exporter"
+_QUEUE_SIZE: Final = 16_384
+"""Spans that may wait for a slow exporter. The SDK's 2,048 lose most of one wide fan-out."""
+
+_STORE_DELAY_MS: Final = 1_000
+"""How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
+
+_OTLP_ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A span processor and what it feeds; two sinks with one ``key`` would write everything twice."""
+
+    key: str
+    processor: SpanProcessor
+    store_path: Path | None = None
+
+
+def environment_names() -> list[str]:
+    """Return the exporters that the standard variables ask for, the store where they say nothing."""
+    if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
+        return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
+    return [STORE, "otlp"] if _endpoint() else [STORE]
+
+
+def make_sinks(
+    names: Iterable[str],
+    store: bool | str | Path | None,
+    *,
+    has_console: bool,
+    exporters: Sequence[SpanExporter],
+    present: frozenset[str],
+) -> list[Sink]:
+    """Return a sink for every name, then for every argument of :func:`tracegraph.telemetry.setup` that adds one.
+
+    Those whose key is in *present* are left out.
+
+    Raises:
+        InvalidInputError: a name is no known exporter.
+    """
+    wanted = dict.fromkeys(names)
+    if store is False:
+        wanted.pop(STORE, None)
+    elif store is not None:
+        wanted[STORE] = None
+    if has_console:
+        wanted[CONSOLE] = None
+    path = SQLiteSpanExporter(None if store is None or isinstance(store, bool) else store).path.absolute()
+    keys = {(f"{STORE} {path}" if name == STORE else name): name for name in wanted}
+    # Looked up first, made second: a processor starts a thread.
+    classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
+    sinks = [_sink(key, cls, path) for key, cls in classes.items()]
+    for exporter in exporters:
+        if (key := f"exporter {id(exporter)}") not in present:
+            sinks.append(Sink(key, _batched(exporter)))
+    return sinks
+
+
+def _sink(key: str, cls: Any, store_path: Path) -> Sink:
+    if cls is SQLiteSpanExporter:
+        return Sink(key, _batched(SQLiteSpanExporter(store_path), _STORE_DELAY_MS), store_path)
+    if cls is ConsoleTreeExporter:
+        # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
+        return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
+    return Sink(key, _batched(cls()))
+
+
+def _batched(exporter: SpanExporter, delay_ms: int | None = None) -> BatchSpanProcessor:
+    """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
+    return BatchSpanProcessor(
+        exporter,
+        max_queue_size=None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else _QUEUE_SIZE,
+        schedule_delay_millis=None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else delay_ms,
+    )
+
+
+def _exporter_class(name: str) -> Any:
+    if name in _OURS:
+        return _OURS[name]
+    looked_up = _OTLP_ENTRY_POINTS[_otlp_protocol()] if name == "otlp" else name
+    for entry_point in entry_points(group=_GROUP, name=looked_up):
+        return entry_point.load()
+    known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    raise InvalidInputError(
+        f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
+    )
+
+
+def _otlp_protocol() -> str:
+    """Return the protocol asked for, gRPC if none is, as in OpenTelemetry for Python; but port 4318 speaks HTTP only."""
+    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if protocol := os.environ.get(variable, "").strip().lower():
+            if protocol not in _OTLP_ENTRY_POINTS:
+                raise InvalidInputError(f"{variable} is {protocol!r}; known: {', '.join(_OTLP_ENTRY_POINTS)}")
+            return protocol
+    try:
+        port = urlsplit(_endpoint()).port
+    except ValueError:
+        port = None
+    return "http/protobuf" if port == 4318 else "grpc"
+
+
+def _endpoint() -> str:
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""

@@ -1,0 +1,397 @@
+"""Lifecycle events become spans, through the OpenTelemetry API only.
+
+::
+
+    invoke_workflow {graph}            the run; a nested run's span lies below the span its caller was in
+      superstep                        only where the engine says so (several tasks, or an awaited save)
+        run_step {node}                a task; hidden ones have none
+          attempt                      only for tasks with a retry policy
+            chat {model} | execute_tool {tool} | retrieval | invoke_workflow {subgraph} | the user's own spans
+        checkpoint put                 only if the saver does I/O; below the run if nobody waits for it
+
+Every span is started from one record (:mod:`tracegraph.telemetry.open_spans`) that owns its single end:
+its own ``...Ended`` event, or the end of whatever encloses it, on every way out of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+from uuid import UUID
+
+from opentelemetry.context import Context, attach, get_current
+from opentelemetry.trace import Link, Tracer, get_current_span, set_span_in_context
+
+from tracegraph import events
+from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
+from tracegraph.telemetry import semconv
+from tracegraph.telemetry.calls import Call
+from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.marks import mark_drained, mark_interrupted, mark_join_starved, mark_resumed, mark_retry
+from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
+from tracegraph.telemetry.traceparent import format_traceparent
+
+__all__ = ["SpanObserver"]
+
+
+class SpanObserver:
+    """Observes one root run and the runs nested in it.
+
+    ``observe`` is called under the Hub's lock, by whichever thread publishes; ``scope`` and ``traceparent``
+    only read, so they need no lock. Exceptions of the application's span processors pass through to the
+    Hub, which counts them; no span stays open for it.
+    """
+
+    ignored: ClassVar[frozenset[type[Event]]] = frozenset(
+        {
+            events.StateUpdated,  # values are content
+            events.BranchStarted,  # routing costs no time of its own; where it led shows in the next step
+            events.BranchEnded,
+            events.CustomEmitted,  # content, in any volume
+            events.UnknownKeyIgnored,  # a matter for logs, as the next one
+            events.ReportIgnored,
+        }
+    )
+
+    def __init__(self, tracer: Tracer, started: events.RunStarted, root: RunRecord) -> None:
+        self._tracer = tracer
+        self._root_id = started.run_id
+        self._root = root
+        self._runs: dict[UUID, RunRecord] = {started.run_id: root}
+        self._trace_id = root.span.get_span_context().trace_id
+        self._failed_observers: tuple[str, ...] = ()
+
+    @classmethod
+    def open(cls, started: events.RunStarted, tracer: Tracer) -> tuple[SpanObserver | None, Context]:
+        """Start the root span below the ambient one; no observer if it does not record."""
+        root = RunRecord.open(started, tracer, get_current())
+        return (cls(tracer, started, root) if root.span.is_recording() else None), root.context
+
+    def observe(self, event: Event) -> None:
+        """Start, mark or end the spans that *event* is about."""
+        handler = self.handlers.get(type(event))
+        if handler is not None:
+            handler(self, event)
+
+    def scope(self, event: TaskStarted | AttemptStarted) -> None:
+        """Make the task's (or attempt's) span current in the running Context, which is the task's own."""
+        run = self._runs.get(event.run_id)
+        task = run.tasks.get(event.task_id) if run is not None else None
+        if run is not None and task is not None:
+            attach(task.context(run))
+
+    def traceparent(self, task_id: str | None = None) -> str | None:
+        """Return the W3C traceparent of a task's span, or of the root run's.
+
+        A task is known until the superstep after its own has ended; of others, the answer is None.
+        """
+        if task_id is None:
+            return format_traceparent(self._root.span.get_span_context())
+        for run in tuple(self._runs.values()):
+            if (context := run.context_of(task_id)) is not None:
+                return format_traceparent(context)
+        return None
+
+    def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
+        """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""
+        if self._runs:
+            end_all(self._ends(self._root_id, status), at_ns)
+
+    # -- runs
+
+    def _run_started(self, event: events.RunStarted) -> None:
+        if event.run_id in self._runs or not self._runs or event.parent_run_id is None:
+            return  # the root's span was started before its context was made; nothing starts after its end
+        parent = self._runs.get(event.parent_run_id)
+        task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
+        self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task))
+        if task is not None:
+            task.children = [*(task.children or ()), event.run_id]
+
+    def _run_ended(self, event: events.RunEnded) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return
+        try:
+            if event.reason is not None:
+                run.span.set_attribute(semconv.RUN_REASON, event.reason)
+            if event.status in {"failed", "step_limit"} and is_failure(event.error):
+                mark_failed(run.span, event.error, event.at_ns)
+        finally:
+            end_all(self._ends(event.run_id, event.status), event.at_ns)
+
+    def _ends(self, run_id: UUID, status: str) -> Iterator[End]:
+        """Yield what is still open of a run, its own span last; forget it. The root run takes all others along."""
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        below = "cancelled" if status == "cancelled" else "abandoned"
+        if run_id == self._root_id:
+            for child_id in reversed(tuple(self._runs)):
+                yield from self._ends(child_id, below)
+        for task in run.tasks.values():
+            yield from self._ends_of_children(task, below)
+        yield from run.ends_below(below)
+        yield run.span, semconv.RUN_STATUS, status
+
+    def _ends_of_children(self, task: TaskRecord, status: str) -> Iterator[End]:
+        children, task.children = task.children, None
+        for child_id in children or ():
+            yield from self._ends(child_id, status)
+
+    def _context_below(self, run: RunRecord | None, task: TaskRecord | None) -> Context:
+        """Return the parent context of what node code starts: the span it is in, else its task's.
+
+        A span of this trace may be current and yet not below the task: the run's own, where no scope was set.
+        """
+        ambient = get_current_span()
+        run = run or self._root
+        if ambient is not run.span and ambient.get_span_context().trace_id == self._trace_id:
+            return get_current()
+        return run.context if task is None else task.context(run)
+
+    def _marked(self, event: events.Interrupted | events.Resumed | events.Drained | events.JoinStarved) -> None:
+        if (run := self._runs.get(event.run_id)) is None:
+            return
+        match event:
+            case events.Interrupted():
+                mark_interrupted(run.span, event)
+            case events.Resumed():
+                mark_resumed(run.span, event)
+            case events.Drained():
+                mark_drained(run.span, event)
+            case events.JoinStarved():
+                mark_join_starved(run.span, event)
+
+    def _observer_failed(self, event: events.ObserverFailed) -> None:
+        if self._runs:
+            self._failed_observers += (event.observer,)
+            self._root.span.set_attribute(semconv.OBSERVERS_FAILED, self._failed_observers)
+
+    # -- supersteps and checkpoints
+
+    def _superstep_started(self, event: events.SuperstepStarted) -> None:
+        if (run := self._runs.get(event.run_id)) is None:
+            return
+        if (left := run.leave_superstep()) is not None:
+            end_all([(left, semconv.SUPERSTEP_STATUS, "stopped")], event.at_ns)
+        span = None
+        if event.has_span:
+            attributes: Attributes = {semconv.SUPERSTEP: event.step, semconv.SUPERSTEP_TASKS: len(event.tasks), **run.base}
+            if event.checkpoint_id is not None:
+                attributes[semconv.CHECKPOINT_PARENT_ID] = event.checkpoint_id
+            span = self._tracer.start_span(semconv.SUPERSTEP_SPAN, run.context, attributes=attributes, start_time=event.at_ns)
+        run.enter_superstep(span)
+
+    def _superstep_ended(self, event: events.SuperstepEnded) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None or (span := run.leave_superstep()) is None:
+            return
+        try:
+            if event.checkpoint_id is not None:
+                span.set_attribute(semconv.CHECKPOINT_ID, event.checkpoint_id)
+            if event.status == "completed" and run.last_task_end_ns:
+                span.set_attribute(semconv.SUPERSTEP_COMMIT_MS, (event.at_ns - run.last_task_end_ns) / 1e6)
+        finally:
+            end_all([(span, semconv.SUPERSTEP_STATUS, event.status)], event.at_ns)
+
+    def _checkpoint_started(self, event: events.CheckpointStarted) -> None:
+        if (run := self._runs.get(event.run_id)) is None:
+            return
+        if run.superstep is not None:
+            run.superstep.set_attribute(semconv.CHECKPOINT_ID, event.checkpoint_id)
+        if not event.does_io:
+            return
+        attributes: Attributes = {
+            semconv.CHECKPOINT_ID: event.checkpoint_id,
+            semconv.CHECKPOINT_SOURCE: event.source,
+            semconv.CHECKPOINT_CHANGED: len(event.changed),
+            semconv.SUPERSTEP: event.step,
+            **run.base,
+        }
+        if event.parent_id is not None:
+            attributes[semconv.CHECKPOINT_PARENT_ID] = event.parent_id
+        context = run.step_context if event.is_awaited else run.context
+        run.puts[event.checkpoint_id] = self._tracer.start_span(
+            semconv.CHECKPOINT_PUT_SPAN, context, attributes=attributes, start_time=event.at_ns
+        )
+
+    def _checkpoint_saved(self, event: events.CheckpointSaved) -> None:
+        run = self._runs.get(event.run_id)
+        span = run.puts.pop(event.checkpoint_id, None) if run is not None else None
+        if span is None:
+            return
+        try:
+            if is_failure(event.error):
+                mark_failed(span, event.error, event.at_ns)
+        finally:
+            span.end(event.at_ns)
+
+    # -- tasks and attempts
+
+    def _task_started(self, event: TaskStarted) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None or event.is_hidden:
+            return
+        if event.task_id in run.tasks:  # an abandoned body started the same nested task before
+            end_all(self._ends_of_task(run, event.task_id, "abandoned"), event.at_ns)
+        names = run.names_of(event.name)
+        attributes = names.of(event)
+        links: tuple[Link, ...] = ()
+        if event.producer_id is not None:
+            attributes[semconv.TASK_PRODUCER] = event.producer_id
+            if (producer := run.context_of(event.producer_id)) is not None:
+                links = (Link(producer, {semconv.LINK_KIND: "producer"}),)
+        if run.lookups and (hit := run.lookups.pop(event.task_id, None)) is not None:
+            attributes[semconv.CACHE_HIT] = hit
+        caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
+        context = run.step_context if caller is None else caller.context(run)
+        span = self._tracer.start_span(names.span_name, context, attributes=attributes, links=links, start_time=event.at_ns)
+        run.tasks[event.task_id] = TaskRecord(span)
+
+    def _task_ended(self, event: events.TaskEnded) -> None:
+        run = self._runs.get(event.run_id)
+        task = run.tasks.get(event.task_id) if run is not None else None
+        if run is None:
+            return
+        run.last_task_end_ns = event.at_ns
+        if task is None:
+            if event.status == "cached" and not event.is_hidden:
+                self._mark_cached(run, event)
+            return
+        try:
+            if event.status != "completed":
+                self._mark_task(task, event)
+            if task.attempt is not None:
+                task.span.set_attribute(semconv.TASK_ATTEMPTS, event.attempts)
+        finally:
+            end_all(self._ends_of_task(run, event.task_id, event.status), event.at_ns)
+
+    def _mark_cached(self, run: RunRecord, event: events.TaskEnded) -> None:
+        """Leave a span of no length for a task whose result came from the cache before it could start."""
+        names = run.names_of(event.name)
+        attributes = {**names.attributes, semconv.TASK_ID: event.task_id, semconv.SUPERSTEP: event.step}
+        attributes |= {semconv.CACHE_HIT: True, semconv.TASK_STATUS: "cached"}
+        span = self._tracer.start_span(names.span_name, run.step_context, attributes=attributes, start_time=event.at_ns)
+        span.end(event.at_ns)
+
+    @staticmethod
+    def _mark_task(task: TaskRecord, event: events.TaskEnded) -> None:
+        if event.reason is not None:
+            task.span.set_attribute(semconv.TASK_REASON, event.reason)
+        if event.status == "cached":
+            task.span.set_attribute(semconv.CACHE_HIT, True)
+        if event.status == "failed" and is_failure(event.error):
+            mark_failed(task.span, event.error, event.at_ns)
+
+    def _ends_of_task(self, run: RunRecord, task_id: str, status: str) -> Iterator[End]:
+        """Yield what is still open of a task, its own span last; forget it."""
+        task = run.tasks.pop(task_id)
+        run.ended[task_id] = task.span.get_span_context()
+        below = "cancelled" if status == "cancelled" else "abandoned"
+        if task.children is not None:
+            yield from self._ends_of_children(task, below)
+        if task.calls or task.attempt is not None:
+            yield from task.ends_below(below)
+        yield task.span, semconv.TASK_STATUS, status
+
+    def _attempt_started(self, event: AttemptStarted) -> None:
+        run = self._runs.get(event.run_id)
+        task = run.tasks.get(event.task_id) if run is not None else None
+        if run is None or task is None:
+            return
+        end_all(task.ends_below("abandoned"), event.at_ns)
+        attributes: Attributes = {semconv.ATTEMPT_NUMBER: event.attempt, **run.base}
+        task.attempt = self._tracer.start_span(
+            semconv.ATTEMPT_SPAN, task.context(run), attributes=attributes, start_time=event.at_ns
+        )
+
+    def _attempt_ended(self, event: events.AttemptEnded) -> None:
+        run = self._runs.get(event.run_id)
+        task = run.tasks.get(event.task_id) if run is not None else None
+        if run is None or task is None or task.attempt is None:
+            return
+        attempt, task.attempt = task.attempt, None
+        try:
+            # A timed-out body may still be running what it started; nobody will announce those ends.
+            end_all((*self._ends_of_children(task, "abandoned"), *task.ends_below("abandoned")), event.at_ns)
+            if is_failure(event.error):
+                # The last failure's exception stands on the task's span; one that is retried, only here.
+                mark_failed(attempt, event.error, event.at_ns, is_recorded=event.will_retry)
+                if event.will_retry:
+                    mark_retry(task.span, event, event.error)
+            task.span.set_attribute(semconv.TASK_ATTEMPTS, event.attempt)
+        finally:
+            attempt.end(event.at_ns)
+
+    def _cache_looked(self, event: events.CacheLooked) -> None:
+        if (run := self._runs.get(event.run_id)) is None:
+            return
+        task = run.tasks.get(event.task_id)
+        if task is None:
+            run.lookups[event.task_id] = event.is_hit
+        else:
+            task.span.set_attribute(semconv.CACHE_HIT, event.is_hit)
+
+    def _error_handled(self, event: events.ErrorHandled) -> None:
+        run = self._runs.get(event.run_id)
+        task = run.tasks.get(event.task_id) if run is not None else None
+        if task is not None:
+            task.span.set_attribute(semconv.TASK_ERROR_HANDLER, event.handler)
+
+    # -- calls of models, tools, retrievers
+
+    def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
+        if (run := self._runs.get(event.run_id)) is None:
+            return
+        task = run.tasks.get(event.task_id)
+        owner = task or run
+        calls = owner.calls = owner.calls or {}
+        caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
+        context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
+        calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id)
+
+    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+        calls = self._calls(event.run_id, event.task_id)
+        if calls and (call := calls.pop(event.call_id, None)) is not None:
+            call.close(event)
+
+    def _model_token(self, event: events.ModelToken) -> None:
+        calls = self._calls(event.run_id, event.task_id)
+        if calls and (call := calls.get(event.call_id)) is not None:
+            call.chunk(event)
+
+    def _calls(self, run_id: UUID, task_id: str) -> dict[UUID, Call] | None:
+        if (run := self._runs.get(run_id)) is None:
+            return None
+        return (run.tasks.get(task_id) or run).calls
+
+    handlers: ClassVar[dict[type[Event], Callable[[SpanObserver, Any], None]]] = {
+        events.RunStarted: _run_started,
+        events.RunEnded: _run_ended,
+        events.SuperstepStarted: _superstep_started,
+        events.SuperstepEnded: _superstep_ended,
+        events.TaskStarted: _task_started,
+        events.TaskEnded: _task_ended,
+        events.AttemptStarted: _attempt_started,
+        events.AttemptEnded: _attempt_ended,
+        events.CacheLooked: _cache_looked,
+        events.CheckpointStarted: _checkpoint_started,
+        events.CheckpointSaved: _checkpoint_saved,
+        events.Interrupted: _marked,
+        events.Resumed: _marked,
+        events.ErrorHandled: _error_handled,
+        events.Drained: _marked,
+        events.JoinStarved: _marked,
+        events.ObserverFailed: _observer_failed,
+        events.ModelStarted: _call_started,
+        events.ModelToken: _model_token,
+        events.ModelEnded: _call_ended,
+        events.ToolStarted: _call_started,
+        events.ToolEnded: _call_ended,
+        events.RetrievalStarted: _call_started,
+        events.RetrievalEnded: _call_ended,
+    }
+    """What is done with each kind of event; a test holds it against the union."""
+
+    wants: ClassVar[int] = kinds(*handlers)
