@@ -39,12 +39,11 @@ def draw(compiled: Any, *, xray: int | bool = False) -> Graph:
 
 
 def _data(node: Any) -> Any:
-    """Return what a node runs: a compiled graph as it is, else the body, else (the start node) the writer."""
-    body = node.body
-    fn = getattr(body, "fn", None)
-    if fn is not None and hasattr(fn, "get_graph"):
-        return fn
-    return body if body is not None else node
+    """Return what a node runs: a compiled graph as it is, else the body, else (the start node) the node itself."""
+    target = getattr(node.body, "target", None)
+    if hasattr(target, "get_graph"):
+        return target
+    return node if node.body is None else node.body
 
 
 def _metadata(compiled: Any, name: str, wiring: Wiring) -> dict[str, Any] | None:
@@ -68,6 +67,5 @@ def _stops(compiled: Any, name: str) -> str:
 
 
 def _tool_names(node: Any) -> list[str]:
-    owner = getattr(node.body, "fn", node.body)
-    tools = getattr(owner, "tools_by_name", None)
+    tools = getattr(getattr(node.body, "target", None), "tools_by_name", None)
     return list(tools) if isinstance(tools, dict) else []

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+from tracegraph.drivers.body import Body
+from tracegraph.engine.node import Node as EngineNode
 from tracegraph.graph.drawing import ascii as ascii_art
 from tracegraph.graph.drawing import png
 from tracegraph.graph.drawing.mermaid import CurveStyle, NodeStyles, mermaid_text, with_padding
@@ -299,7 +301,7 @@ def _node_json(node: Node, with_schemas: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     if inspect.isclass(node.data) and hasattr(node.data, "model_json_schema"):
         shown = {"type": "schema", "data": node.data.model_json_schema() if with_schemas else name}
-    elif not inspect.isclass(node.data) and (hasattr(node.data, "invoke") or hasattr(node.data, "fn")):
+    elif isinstance(node.data, (Body, EngineNode)) or (hasattr(node.data, "invoke") and not inspect.isclass(node.data)):
         owner = type(node.data)
         shown = {"type": "runnable", "data": {"id": [*owner.__module__.split("."), owner.__name__], "name": name}}
     elif node.data is not None:

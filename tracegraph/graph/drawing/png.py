@@ -106,6 +106,7 @@ def _from_service(text: str, background: str, service: Service) -> bytes:
                 return picture
         except HTTPError as error:
             problem = error
+            error.close()
             if error.code < 500 and error.code != 429:
                 break  # the text is what it does not like; it will not like it later either
         except (URLError, OSError) as error:

@@ -62,4 +62,9 @@ def _string(text: str) -> str:
         return text
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return json.dumps(text)  # a double-quoted YAML string has JSON's escapes
+    return '"' + "".join(c if c.isprintable() and c not in '"\\' else _escape(c) for c in text) + '"'
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
