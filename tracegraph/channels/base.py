@@ -313,7 +313,8 @@ class RuleChannel(BaseChannel[Value, Update, Saved]):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.key!r}: {'empty' if self._state is MISSING else self._state!r}>"
+        shown = "empty" if self._state is MISSING else repr(self._state)
+        return f"<{type(self).__name__} {self.key!r}: {shown}>"
 
 
 _RULES = frozenset({"initial", "fold", "cleared", "consumed", "finished", "peek", "dump", "load"})
