@@ -44,6 +44,7 @@ __all__ = [
     "NodeError",
     "NodeTimeoutError",
     "ParentCommand",
+    "RunClosed",
     "TaskNotFound",
     "ThreadConflictError",
     "TracegraphWarning",
@@ -252,6 +253,10 @@ class GraphDrained(GraphBubbleUp):
     def __init__(self, reason: str = "shutdown") -> None:
         self.reason = reason
         super().__init__(reason)
+
+
+class RunClosed(BaseException):
+    """Raised into code of a run that was closed from outside; not an ``Exception``, so that it is not handled by accident."""
 
 
 class EngineBug(_Coded, RuntimeError):

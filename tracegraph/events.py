@@ -173,6 +173,8 @@ class TaskEnded(_Event):
     is_hidden: bool
     attempts: int
     reason: str | None
+    is_call: bool = False
+    """It is a call of a task function: ``result`` is what that returned."""
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ class Announcer:
             decision.events.append(
                 TaskEnded(
                     self.run_id, self.ns, task.step, at_ns, task.id, node.name, status, task.writes, task.result, error,
-                    task.interrupts, node.is_hidden, task.attempt, reason,
+                    task.interrupts, node.is_hidden, task.attempt, reason, task.call is not None,
                 )
             )  # fmt: skip
 

@@ -1,0 +1,144 @@
+"""The Hub: one per root run. It numbers the events of the run and all runs inside it, and hands them to observers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from tracegraph.callbacks.base import FatalObserverError
+from tracegraph.events import AttemptStarted, Event, ObserverFailed, TaskStarted
+
+__all__ = ["Hub", "Observer", "ScopedObserver"]
+
+logger = logging.getLogger("tracegraph.callbacks")
+
+
+class Observer(Protocol):
+    """Whatever consumes lifecycle events. It must not change them, and should be quick: it runs in the publishing thread."""
+
+    wants: int
+    """The kinds it gets, a mask made by :func:`tracegraph.events.kinds`."""
+
+    def observe(self, event: Event) -> Awaitable[None] | None:
+        """Take one event; an awaitable is awaited before the run goes on."""
+
+
+@runtime_checkable
+class ScopedObserver(Protocol):
+    """An observer that sets ContextVars for node code, such as the current span."""
+
+    def scope(self, event: TaskStarted | AttemptStarted) -> None:
+        """Set ContextVars; called inside the task's own Context, which is discarded afterwards, so nothing is reset."""
+
+
+class Hub:
+    """Numbering, fan-out, and what all runs of one root share: answers, the stop flag, the first fatal observer error.
+
+    Observers are called one at a time, in the publishing thread, so the events of a child run always lie between
+    the start and the end of the task whose code started it. Lock order: a run's lock first, then the Hub's.
+    """
+
+    __slots__ = ("_awaitables", "_failed", "_lock", "_observers", "_scopes", "_seq", "_table", "answers", "fatal", "is_stopping", "wants")
+
+    def __init__(self, observers: Iterable[Observer] = (), answers: Mapping[str, Any] | None = None) -> None:
+        self._lock = threading.RLock()
+        self._seq = 0
+        self._failed: dict[int, int] = {}
+        self._awaitables: list[Awaitable[None]] = []
+        self.answers: dict[str, Any] = dict(answers or {})
+        """Answers of this invocation, by interrupt id."""
+        self.fatal: BaseException | None = None
+        """What an observer with ``raise_error`` raised; the run fails with it."""
+        self.is_stopping = False
+        """Closing: no run of the tree hands out another task."""
+        self.wants = 0
+        self._observers: tuple[Observer, ...] = ()
+        self._scopes: tuple[ScopedObserver, ...] = ()
+        self._table: dict[type, tuple[Observer, ...]] = {}
+        self._set(tuple(observers))
+
+    def _set(self, observers: tuple[Observer, ...]) -> None:
+        self._observers = observers
+        self._scopes = tuple(o for o in observers if isinstance(o, ScopedObserver))
+        self._table = {}
+        self.wants = 0
+        for observer in observers:
+            self.wants |= observer.wants
+
+    def add(self, observer: Observer) -> None:
+        """Let *observer* see the events published from now on."""
+        with self._lock:
+            self._set((*self._observers, observer))
+
+    def remove(self, observer: Observer) -> None:
+        """Take *observer* off."""
+        with self._lock:
+            self._set(tuple(o for o in self._observers if o is not observer))
+
+    def publish(self, event: Event) -> None:
+        """Number an event and hand it to everyone who wants its kind. Never raises for an observer's fault."""
+        with self._lock:
+            self._seq += 1
+            event.seq = self._seq
+            observers = self._table.get(type(event))
+            if observers is None:
+                observers = self._table[type(event)] = tuple(o for o in self._observers if o.wants & event.bit)
+            for observer in observers:
+                try:
+                    pending = observer.observe(event)
+                except Exception as error:
+                    self._observer_failed(observer, event, error)
+                else:
+                    if pending is not None:
+                        self._awaitables.append(pending)
+
+    def enter(self, event: TaskStarted | AttemptStarted) -> None:
+        """Publish the start of a task or attempt and set the observers' ContextVars; called in the task's Context."""
+        event.at_ns = time.time_ns()
+        self.publish(event)
+        for observer in self._scopes:
+            try:
+                observer.scope(event)
+            except Exception as error:
+                with self._lock:
+                    self._observer_failed(observer, event, error)  # type: ignore[arg-type]  # every scoped observer observes
+
+    @property
+    def has_scopes(self) -> bool:
+        """Whether any observer sets ContextVars for node code."""
+        return bool(self._scopes)
+
+    def take_awaitables(self) -> list[Awaitable[None]]:
+        """Return what async handlers still have to do, in order, and forget it."""
+        if not self._awaitables:
+            return []
+        with self._lock:
+            taken, self._awaitables = self._awaitables, []
+        return taken
+
+    def failed(self, observer: object, event_name: str, error: BaseException) -> None:
+        """Take note that an awaitable of an observer failed."""
+        if isinstance(error, FatalObserverError):
+            self.fatal = self.fatal or error.original
+        else:
+            logger.error("an async observer failed on %s; the run goes on", event_name, exc_info=error)
+
+    def _observer_failed(self, observer: Observer, event: Event, error: Exception) -> None:
+        if isinstance(error, FatalObserverError):
+            self.fatal = self.fatal or error.original
+            return
+        count = self._failed.get(id(observer), 0) + 1
+        self._failed[id(observer)] = count
+        if count > 1:
+            return
+        name, kind = type(observer).__name__, type(event).__name__
+        logger.error("observer %s failed on %s; it stays, further failures in this run are only counted", name, kind, exc_info=error)
+        if not isinstance(event, ObserverFailed):
+            self.publish(ObserverFailed(event.run_id, event.ns, event.step, event.at_ns, name, error, kind))
+
+    def failure_counts(self) -> dict[str, int]:
+        """Return how often each observer raised, by class name."""
+        return {type(o).__name__: self._failed[id(o)] for o in self._observers if id(o) in self._failed}

@@ -1,0 +1,395 @@
+"""The driver on asyncio.
+
+The task that called ``ainvoke`` drives: a lone node is awaited inline, inside its own Context; several run as asyncio
+tasks. Sync node bodies go to worker threads. Reports may come from any thread; whatever touches the loop is passed to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import Any
+
+from tracegraph.current import CURRENT
+from tracegraph.drivers import workers
+from tracegraph.drivers.calling import Call, attempt_flow
+from tracegraph.drivers.effects import arun_flow
+from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.in_context import InContext
+from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.private_loop import finish_all
+from tracegraph.drivers.run import Launch, Run
+from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites
+from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
+from tracegraph.engine.task import Task
+from tracegraph.events import CheckpointSaved, RunStatus
+
+__all__ = ["AsyncRun"]
+
+
+class AsyncRun(Run):
+    """A run on an event loop."""
+
+    __slots__ = ("_backlog", "_handling", "_loop", "_ready", "_saving", "_tasks", "_timer", "_wakeup", "parts")
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[RunTask] = deque()
+        self._wakeup: asyncio.Future[None] | None = None
+        """What the driving task waits for, if it waits."""
+        self._tasks: dict[Task, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
+        self._saving: asyncio.Task[None] | None = None
+        self._handling: asyncio.Task[None] | None = None
+        self.parts: deque[Any] = deque()
+        """What stream modes made, not read yet."""
+
+    # --- the driving task ----------------------------------------------------------------------------------
+
+    async def drive(self) -> Finish:
+        """Run to the end and return how it ended, or raise what ended it."""
+        async for _ in self.stream():
+            pass
+        return self.result()
+
+    async def stream(self) -> AsyncIterator[None]:
+        """Run to the end; stop at every point where there may be parts to read."""
+        self.open()
+        try:
+            await self._start()
+            while self.finish is None:
+                await self._turn()
+                if self.parts:
+                    yield
+                if self.hub.is_stopping and self.finish is None:
+                    self.request_close("abandoned", "the enclosing run was closed")
+            await self._conclude()
+        except BaseException as error:
+            self.close_now(*_reason(error), error)
+            await self._settle_tasks()
+            raise
+        if self.parts:
+            yield
+
+    async def _start(self) -> None:
+        begin, links = await arun_flow(load_begin(self.launch))
+        actions = self.begin(begin, links)
+        await self._flush_handlers()
+        self.carry_out(actions, will_pop=True)
+
+    async def _turn(self) -> None:
+        if len(self._ready) == 1 and self.engine.running == 1 and not self.launch.is_live:
+            await self._run_inline(self._ready.popleft())
+        elif self._ready:
+            while self._ready:
+                self._spawn(self._ready.popleft())
+        else:
+            await self._wait()
+
+    async def _run_inline(self, action: RunTask) -> None:
+        here = HereNow(self, action.task)
+        report = await InContext(self._attempt(here, action), self.base.copy())
+        self.report(report, will_pop=True)
+        if self._handling is not None:
+            await self._flush_handlers()
+
+    async def _wait(self) -> None:
+        self._wakeup = self._loop.create_future()
+        try:
+            if self.finish is None and not self._ready and not self.parts:
+                await self._wakeup
+        finally:
+            self._wakeup = None
+
+    # --- tasks ---------------------------------------------------------------------------------------------
+
+    def make_ready(self, action: RunTask) -> None:
+        """Put a task where the driving task finds it."""
+        self._ready.append(action)
+
+    def staff(self, will_pop: bool) -> None:
+        """Leave what is ready to the driving task if it is free to take it, else start asyncio tasks."""
+        if not self._ready or will_pop:
+            return
+        if self._wakeup is not None:
+            self.ring()
+        else:
+            self._on_loop(self._spawn_ready)
+
+    def _spawn_ready(self) -> None:
+        while self._ready:
+            self._spawn(self._ready.popleft())
+
+    def _on_loop(self, function: Any, *args: Any) -> None:
+        if _is_running_on(self._loop):
+            function(*args)
+        else:
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def _spawn(self, action: RunTask) -> None:
+        task = action.task
+        if self.hub.is_stopping or self.finish is not None:
+            self.report(TaskCancelled(task, task.attempt))
+            return
+        here = HereNow(self, task)
+        self._tasks[task] = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
+
+    async def _run_task(self, here: HereNow, action: RunTask) -> None:
+        try:
+            report = await self._attempt(here, action)
+        except asyncio.CancelledError:
+            here.is_over = True
+            self._tasks.pop(action.task, None)
+            self.report(TaskCancelled(action.task, here.attempt))
+            raise
+        self._tasks.pop(action.task, None)
+        self.report(report)
+
+    async def _attempt(self, here: HereNow, action: RunTask) -> Report:
+        """Run one attempt inside the task's own Context, which is thrown away afterwards."""
+        CURRENT.set(here)
+        for event in action.started:
+            self.hub.enter(event)
+        if self.hub.wants:
+            await finish_all(self.hub, self.hub.take_awaitables())
+        flow = attempt_flow(here)
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    returned = await self._call(call)
+                except asyncio.CancelledError as error:
+                    if _is_being_cancelled() or self.finish is not None:
+                        flow.close()
+                        here.is_over = True
+                        raise
+                    call = flow.throw(error)
+                except BaseException as error:
+                    call = flow.throw(error)
+                else:
+                    call = flow.send(returned)
+        except StopIteration as stop:
+            report: Report = stop.value
+            return report
+
+    async def _call(self, call: Call) -> Any:
+        body = call.body
+        if body.afn is not None:
+            return await body.afn(*call.args, **call.kwargs)
+        assert body.fn is not None
+        if call.on_loop:
+            returned = body.fn(*call.args, **call.kwargs)
+        else:
+            returned = await self._in_worker(call)
+        return await returned if hasattr(returned, "__await__") else returned
+
+    async def _in_worker(self, call: Call) -> Any:
+        """Call a sync body in a worker thread, in a copy of the task's Context."""
+        context = contextvars.copy_context()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        loop = self._loop
+
+        def work() -> None:
+            result: Any = None
+            error: BaseException | None = None
+            try:
+                result = context.run(call.body.fn, *call.args, **call.kwargs)  # type: ignore[arg-type]  # checked above
+            except BaseException as raised:
+                error = raised
+            try:
+                loop.call_soon_threadsafe(_settle, future, result, error)
+            except RuntimeError:  # the loop is closed: whoever waited is gone
+                pass
+
+        workers.submit(work)
+        return await future
+
+    def cancel_task(self, task: Task) -> None:
+        """Cancel an asyncio task, or drop one that has not begun."""
+        self._on_loop(self._cancel, task)
+
+    def _cancel(self, task: Task) -> None:
+        for action in list(self._ready):
+            if action.task is task:
+                self._ready.remove(action)
+                self.report(TaskCancelled(task, task.attempt))
+                return
+        running = self._tasks.get(task)
+        if running is not None:
+            running.cancel()
+
+    # --- handlers, saves, deadlines, futures ---------------------------------------------------------------
+
+    def carry_out(self, actions: Sequence[Action], will_pop: bool = False) -> None:
+        """Carry actions out, after what async handlers have to do about the events that came with them."""
+        awaitables = self.hub.take_awaitables() if self.hub.wants else None
+        if awaitables or self._handling is not None:
+            self._on_loop(self._carry_out_later, awaitables or [], actions)
+        else:
+            super().carry_out(actions, will_pop)
+
+    def _carry_out_later(self, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
+        self._handling = self._loop.create_task(self._handle(self._handling, awaitables, actions))
+
+    async def _handle(self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
+        if before is not None:
+            await before
+        await finish_all(self.hub, awaitables)
+        if self._handling is asyncio.current_task():
+            self._handling = None
+        super().carry_out(actions)
+
+    async def _flush_handlers(self) -> None:
+        while self._handling is not None:
+            await asyncio.shield(self._handling)
+        await finish_all(self.hub, self.hub.take_awaitables())
+
+    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+        """Store at once what costs no I/O; the rest in order in a task of its own."""
+        assert self.saver is not None
+        if self.saver.does_io:
+            self._on_loop(self._save_later, action)
+            return
+        error: BaseException | None = None
+        try:
+            self.saver.store(action)
+        except Exception as failure:
+            error = failure
+        self._saved(action, error, will_pop)
+
+    def _saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
+        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
+            self.report(SaveEnded(action.order, error), will_pop=will_pop)
+
+    def _save_later(self, action: SaveCheckpoint | SaveWrites) -> None:
+        self._backlog.append(action)
+        if self._saving is None:
+            self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
+
+    async def _save_backlog(self) -> None:
+        assert self.saver is not None
+        while self._backlog:
+            action = self._backlog.popleft()
+            error: BaseException | None = None
+            try:
+                await self.saver.astore(action)
+            except Exception as failure:
+                error = failure
+            self._saved(action, error, will_pop=False)
+        self._saving = None
+
+    def wake_at(self, at_ns: int) -> None:
+        """Set the loop's timer."""
+        self._on_loop(self._set_timer, at_ns)
+
+    def _set_timer(self, at_ns: int) -> None:
+        when = self._loop.time() + max(0.0, (at_ns - time.time_ns()) / 1e9)
+        if self._timer is not None and not self._timer.cancelled() and self._loop.time() < self._timer.when() <= when:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._woke)
+
+    def _woke(self) -> None:
+        self._timer = None
+        self.report(Woke())
+
+    def ring(self) -> None:
+        """Wake the driving task."""
+        self._on_loop(self._ring)
+
+    def _ring(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    def new_future(self) -> Any:
+        """Return an asyncio future on the run's loop, a blocking one in other threads."""
+        return self._loop.create_future() if _is_running_on(self._loop) else concurrent.futures.Future()
+
+    def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
+        """Settle a future on its own side."""
+        if isinstance(future, asyncio.Future):
+            self._on_loop(_settle, future, result, asyncio.CancelledError() if is_cancelled else error)
+        elif is_cancelled:
+            future.cancel()
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    async def _conclude(self) -> None:
+        """Wait for background saves, announce the end, let async handlers finish."""
+        while self._saving is not None:
+            await asyncio.shield(self._saving)
+        self.end()
+        self._stop_timer()
+        await self._flush_handlers()
+
+    def close_now(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
+        """End the run in one synchronous step: nothing that must happen stands after an await (design 6.9)."""
+        self.request_close(status, reason, error if status == "failed" else None)
+        for running in list(self._tasks.values()):
+            running.cancel()
+        self._stop_timer()
+        self.end()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _settle_tasks(self) -> None:
+        """Wait for cancelled node tasks and saves to come to rest, and give async handlers their say."""
+        waiting = [*self._tasks.values()]
+        if self._saving is not None:
+            waiting.append(self._saving)
+        if waiting:
+            await asyncio.wait(waiting)
+        await self._flush_handlers()
+
+    def abandon(self) -> None:
+        """End the run because its reader was garbage collected, which must not wait for anything."""
+        if not self.is_ended and hasattr(self, "engine"):
+            if _is_running_on(self._loop) or self._loop.is_closed():
+                self.close_now("abandoned", "consumer_dropped")
+            else:
+                self._loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
+
+
+def _reason(error: BaseException) -> tuple[RunStatus, str]:
+    if isinstance(error, GeneratorExit):
+        return "abandoned", "consumer_closed"
+    if isinstance(error, Exception):
+        return "failed", type(error).__name__
+    return "cancelled", type(error).__name__
+
+
+def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
+    return asyncio._get_running_loop() is loop
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if isinstance(error, asyncio.CancelledError):
+        future.cancel()
+    elif isinstance(error, StopIteration):  # asyncio futures refuse it; a generator's end is not a node's result
+        future.set_exception(RuntimeError(f"a node raised StopIteration: {error}"))
+    elif error is not None:
+        future.set_exception(error)
+        future.exception()  # marked as seen: a call nobody awaits is not an asyncio warning
+    else:
+        future.set_result(result)

@@ -1,0 +1,202 @@
+"""Calling a node: map its input, run its body, turn what it returned into writes, say how it went.
+
+One generator for both colours: it yields a :class:`Call` wherever user code is to be called, and gets what it
+returned (or raised) back. The drivers' pumps differ in how they call, and in nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import random
+import time
+import warnings
+from collections.abc import Generator
+from typing import Any
+
+from tracegraph.constants import NS_SEP
+from tracegraph.drivers.body import Body
+from tracegraph.drivers.here import HereNow
+from tracegraph.engine.node import PathCall
+from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
+from tracegraph.engine.retry import matching_policy
+from tracegraph.errors import GraphBubbleUp, GraphInterrupt, NodeCancelledError, ParentCommand, TracegraphWarning
+from tracegraph.events import BranchEnded, BranchStarted
+from tracegraph.types import Command
+
+__all__ = ["Call", "attempt_flow", "failure_report"]
+
+
+class Call:
+    """An order to call user code. ``on_loop``: quick code (a path function) that an async run calls on the event loop."""
+
+    __slots__ = ("args", "body", "kwargs", "on_loop")
+
+    def __init__(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any], on_loop: bool) -> None:
+        self.body = body
+        self.args = args
+        self.kwargs = kwargs
+        self.on_loop = on_loop
+
+    def in_sync_run(self) -> Any:
+        """Call the sync lane.
+
+        Raises:
+            TypeError: there is none, or it made an awaitable: this needs ``ainvoke``.
+        """
+        body = self.body
+        if body.fn is None:
+            raise TypeError(f"{body.name!r} is async, so a sync run cannot call it: use ainvoke() or astream()")
+        result = body.fn(*self.args, **self.kwargs)
+        if type(result) in _PLAIN or not hasattr(result, "__await__"):
+            return result
+        if isinstance(result, asyncio.Future) or not hasattr(result, "close"):
+            raise TypeError(f"{body.name!r} returned {type(result).__name__}, which only an async run can await: use ainvoke() or astream()")
+        result.close()
+        raise TypeError(f"{body.name!r} returned a coroutine, which only an async run can await: use ainvoke() or astream()")
+
+
+_PLAIN = frozenset({dict, list, str, int, type(None), tuple, bool})
+
+
+def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
+    """Run one attempt of a task and return its report; never raises what user code raised."""
+    task = here.task
+    node = task.node
+    try:
+        returned = yield from _returned(here)
+        if task.call is None:
+            order = None
+            writing = node.writer.write(task, returned)
+            try:
+                order = next(writing)
+            except StopIteration:
+                pass
+            else:
+                yield from _branches(here, writing, order)
+    except BaseException as error:
+        return failure_report(here, error)
+    finally:
+        here.is_over = True
+    if here.interrupted is not None:
+        warnings.warn(
+            f"node {node.name!r} caught the exception of an interrupt; the run pauses all the same. Let GraphInterrupt pass: "
+            "catch narrower exceptions around interrupt()",
+            TracegraphWarning,
+            stacklevel=2,
+        )
+        return _interrupted(here, here.interrupted)
+    return TaskSucceeded(task, here.attempt, returned)
+
+
+def _returned(here: HereNow) -> Generator[Call, Any, Any]:
+    task = here.task
+    node = task.node
+    if task.call is not None:
+        function_args, function_kwargs = task.call[1], task.call[2]
+        body: Body = node.body
+        kwargs = {**body.arguments(here), **function_kwargs} if body.inject else function_kwargs
+        return (yield Call(body, function_args, kwargs, False))
+    if node.mapper is not None:
+        task.input = node.mapper(task.input)
+    body = node.body
+    if body is None:
+        return task.input
+    args = (task.input, here.config()) if body.takes_config else (task.input,)
+    try:
+        return (yield Call(body, args, body.arguments(here) if body.inject else {}, False))
+    except ParentCommand as handed:
+        return _take_command(here, handed)
+
+
+def _take_command(here: HereNow, handed: ParentCommand) -> Any:
+    """Return the command if a child run addressed it to this graph, else send it on to the enclosing one.
+
+    A child run's command leaves it addressed to the namespace of the task that encloses it.
+    """
+    command = handed.command
+    mine = here.namespace
+    if command.graph in (mine, _without_ids(mine), here.task.node.name):
+        return Command(update=command.update, goto=command.goto)
+    raise handed
+
+
+def readdress(command: Command[Any], run_ns: str) -> Command[Any]:
+    """Return *command*, if it is for the parent graph, addressed to the task that encloses the run at *run_ns*."""
+    if command.graph != Command.PARENT or not run_ns:
+        return command
+    head, _, tail = run_ns.rpartition(NS_SEP)
+    enclosing = head if tail.isdigit() else run_ns
+    return Command(graph=enclosing, update=command.update, goto=command.goto, resume=command.resume)
+
+
+def _without_ids(ns: str) -> str:
+    return NS_SEP.join(segment.partition(":")[0] for segment in ns.split(NS_SEP))
+
+
+def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: PathCall) -> Generator[Call, Any, None]:
+    """Call the path functions that a writer asks for, announcing each."""
+    position = 0
+    hub = here.run.hub
+    try:
+        while True:
+            is_wanted = bool(hub.wants & (BranchStarted.bit | BranchEnded.bit))
+            if is_wanted:
+                _announce(here, BranchStarted, order.name, position, order.input)
+            body: Body = order.path
+            args = (order.input, here.config()) if body.takes_config else (order.input,)
+            try:
+                found = yield Call(body, args, body.arguments(here) if body.inject else {}, True)
+            except BaseException as error:
+                if is_wanted:
+                    _announce(here, BranchEnded, order.name, position, None, error)
+                raise
+            if is_wanted:
+                _announce(here, BranchEnded, order.name, position, found, None)
+            position += 1
+            order = writing.send(found)
+    except StopIteration:
+        pass
+
+
+def _announce(here: HereNow, kind: Any, name: str, position: int, *rest: Any) -> None:
+    run, task = here.run, here.task
+    run.hub.publish(kind(run.run_id, run.ns, task.step, time.time_ns(), task.id, name, position, *rest))
+
+
+def failure_report(here: HereNow, error: BaseException) -> Report:
+    """Return the report of an attempt that raised *error*. Control flow is told by type and is never a failure."""
+    task, attempt = here.task, here.attempt
+    here.is_over = True
+    if isinstance(error, GraphInterrupt):
+        return _interrupted(here, error.interrupts)
+    if isinstance(error, ParentCommand):
+        error.command = readdress(error.command, here.run.ns)
+        return TaskHandedOver(task, attempt, error)
+    if isinstance(error, GraphBubbleUp):
+        return TaskHandedOver(task, attempt, error)
+    if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
+        cancelled = NodeCancelledError(task.node.name)
+        cancelled.__cause__ = error
+        return TaskFailed(task, attempt, cancelled)
+    if not isinstance(error, Exception):
+        return TaskAborted(task, attempt, error)
+    thread = f", thread {here.run.thread_id!r}" if here.run.thread_id is not None else ""
+    error.add_note(f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {attempt}{thread})")
+    policies = here.run.default_retry
+    try:
+        policy = matching_policy(task, error, policies)
+    except Exception as broken:
+        broken.__context__ = error
+        return TaskFailed(task, attempt, broken)
+    return TaskFailed(task, attempt, error, policy, random.random() if policy is not None else 0.0)
+
+
+def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:
+    if not here.run.has_saver and here.run.parent is None:
+        warnings.warn(
+            f"node {here.task.node.name!r} paused the run, but without a checkpointer it cannot be resumed: compile(checkpointer=...)",
+            TracegraphWarning,
+            stacklevel=2,
+        )
+    return TaskInterrupted(here.task, here.attempt, interrupts)

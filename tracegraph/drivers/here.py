@@ -1,0 +1,149 @@
+"""The attempt whose code is running: what ``interrupt()``, ``get_config()``, a nested ``invoke()`` or ``task()`` finds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.callbacks.manager import CallbackManager
+from tracegraph.callbacks.place import Place
+from tracegraph.constants import NS_SEP
+from tracegraph.engine.identity import interrupt_id, task_namespace
+from tracegraph.engine.reports import TaskCalled
+from tracegraph.engine.task import Task
+from tracegraph.errors import GraphInterrupt
+from tracegraph.events import CustomEmitted
+from tracegraph.runtime import ExecutionInfo, Runtime
+from tracegraph.types import Interrupt
+
+if TYPE_CHECKING:
+    from tracegraph.drivers.run import Run
+    from tracegraph.engine.node import Node
+
+__all__ = ["HereNow"]
+
+
+class HereNow:
+    """One attempt of one task. Counters start anew with every attempt, so a retry finds its children and child runs again."""
+
+    __slots__ = ("_calls", "_child_runs", "_config", "_runtime", "_writer", "asked", "attempt", "interrupted", "is_over", "run", "task")
+
+    def __init__(self, run: Run, task: Task) -> None:
+        self.run = run
+        self.task = task
+        self.attempt = task.attempt
+        self.asked = 0
+        """How many questions this attempt has come to."""
+        self.interrupted: tuple[Interrupt, ...] | None = None
+        """Questions raised in this attempt, also by a child run; seen even if user code swallows the exception."""
+        self.is_over = False
+        self._calls = 0
+        self._child_runs = 0
+        self._config: dict[str, Any] | None = None
+        self._runtime: Runtime[Any] | None = None
+        self._writer: Callable[[Any], None] | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The task's own checkpoint namespace, which its child runs live in."""
+        return task_namespace(self.task.ns, self.task.node.name, self.task.id)
+
+    def ask(self, value: Any, response_schema: Any) -> Any:
+        """Return the answer to this attempt's next question, or pause the run."""
+        number = self.asked
+        self.asked += 1
+        answers = self.task.answers
+        if number < len(answers):
+            return answers[number]
+        question = interrupt_id(self.namespace, len(answers))
+        self.interrupted = (Interrupt(value, question, response_schema=response_schema),)
+        raise GraphInterrupt(self.interrupted)
+
+    def child_namespace(self) -> str:
+        """Return the namespace of the next child run: the task's, plus ``|k`` from the second one on."""
+        number = self._child_runs
+        self._child_runs += 1
+        return f"{self.namespace}{NS_SEP}{number}" if number else self.namespace
+
+    def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Start a called task and return its future at once."""
+        index = self._calls
+        self._calls += 1
+        return self.run.call(TaskCalled(self.task, self.attempt, index, node, (function, args, kwargs)))
+
+    def config(self) -> dict[str, Any]:
+        """Return the task's config: the run's, plus what says where it stands. Built once, when somebody asks."""
+        if self._config is None:
+            self._config = self._build_config()
+        return self._config
+
+    def _build_config(self) -> dict[str, Any]:
+        run, task, node = self.run, self.task, self.task.node
+        spec = run.spec
+        metadata = {
+            **run.metadata,
+            "langgraph_step": task.step,
+            "langgraph_node": node.name,
+            "langgraph_triggers": task.triggers,
+            "langgraph_path": task.path,
+            "langgraph_checkpoint_ns": self.namespace,
+            **(node.metadata or {}),
+        }
+        config: dict[str, Any] = {
+            "metadata": metadata,
+            "callbacks": self._manager(metadata),
+            "configurable": {
+                **spec.configurable,
+                **({"thread_id": run.thread_id} if run.thread_id is not None else {}),
+                "checkpoint_id": None,
+                "checkpoint_ns": self.namespace,
+                "checkpoint_map": run.checkpoint_map(),
+            },
+        }
+        if spec.tags:
+            config["tags"] = list(spec.tags)
+        if spec.is_limit_set:
+            config["recursion_limit"] = spec.recursion_limit
+        if spec.max_concurrency is not None:
+            config["max_concurrency"] = spec.max_concurrency
+        return config
+
+    def _manager(self, metadata: dict[str, Any]) -> CallbackManager:
+        run, task = self.run, self.task
+        heard = tuple(run.handlers)
+        place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
+        return CallbackManager.at(place, tags=run.spec.tags, metadata=metadata)
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        """The task's Runtime, built once, when somebody asks."""
+        if self._runtime is None:
+            run, task = self.run, self.task
+            self._runtime = run.runtime.override(
+                stream_writer=self.writer,
+                previous=task.view.get("__previous__"),
+                execution_info=ExecutionInfo(
+                    checkpoint_id=run.engine.saving.checkpoint_id,
+                    checkpoint_ns=self.namespace,
+                    task_id=task.id,
+                    thread_id=run.thread_id,
+                    run_id=None if run.spec.run_id is None else str(run.spec.run_id),
+                    node_attempt=self.attempt,
+                    node_first_attempt_time=run.first_attempt_time(task),
+                ),
+            )
+        return self._runtime
+
+    @property
+    def writer(self) -> Callable[[Any], None]:
+        """Emits ``custom`` chunks. Bound to this attempt when made, so it works in plain threads; mute once the attempt is over."""
+        if self._writer is None:
+            run, task = self.run, self.task
+
+            def write(chunk: Any) -> None:
+                if run.hub.wants & CustomEmitted.bit and not self.is_over:
+                    run.hub.publish(CustomEmitted(run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name, None, chunk))
+
+            self._writer = write
+        return self._writer

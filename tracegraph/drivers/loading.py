@@ -1,0 +1,93 @@
+"""What a run begins with: the checkpoint it continues from, and which question each answer is for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
+from tracegraph.drivers.effects import Flow, GetTuple, ask
+from tracegraph.drivers.run import Launch
+from tracegraph.engine.settings import Begin
+from tracegraph.errors import InvalidInputError, UnknownInterruptError
+from tracegraph.records import CheckpointTuple
+from tracegraph.types import Command
+
+__all__ = ["load_begin", "pending_interrupts"]
+
+_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
+    """Load what the run continues from; return it with the trace contexts of what it resumes, newest first.
+
+    Raises:
+        UnknownInterruptError: an answer cannot be matched to a pending question; nothing has been written.
+        InvalidInputError: ``Command(resume=...)`` without a checkpointer.
+    """
+    command = launch.input if isinstance(launch.input, Command) else None
+    given = None if command is not None else launch.input
+    is_resume = launch.is_nested and launch.parent is not None and _goes_on(launch.parent)
+    saved: CheckpointTuple | None = None
+    if launch.saver is not None:
+        saved = yield from ask(GetTuple(launch.saver.saver, launch.saver.config(launch.spec.checkpoint_id)))
+    if command is not None and command.resume is not None and launch.saver is None:
+        raise InvalidInputError("Command(resume=...) needs a checkpointer, for without one nothing of the paused run is left")
+    if command is not None and command.resume is not None:
+        launch.hub.answers.update(_answers(command.resume, saved))
+    begin = Begin(
+        input=given,
+        command=command,
+        saved=saved,
+        answers=launch.hub.answers,
+        is_resume=is_resume,
+        is_addressed=launch.spec.checkpoint_id is not None,
+    )
+    return begin, _links(saved)
+
+
+def _goes_on(parent: Any) -> bool:
+    """Say whether the enclosing task ran before: in a resumed superstep, or in an earlier attempt."""
+    return bool(parent.run.engine.is_resuming or parent.attempt > 1)
+
+
+def pending_interrupts(saved: CheckpointTuple | None) -> list[Any]:
+    """Return the questions of a checkpoint's unfinished tasks, each once."""
+    writes = (saved.pending_writes or []) if saved is not None else []
+    finished = {task_id for task_id, channel, _ in writes if channel not in UNFINISHED_WRITES}
+    found: dict[str, Any] = {}
+    for task_id, channel, value in writes:
+        if channel == INTERRUPT and task_id not in finished:
+            for question in value:
+                found[question.id] = question
+    return list(found.values())
+
+
+def _answers(resume: Any, saved: CheckpointTuple | None) -> dict[str, Any]:
+    """Return *resume* as a map from interrupt id to answer."""
+    pending = [question.id for question in pending_interrupts(saved)]
+    if isinstance(resume, dict) and all(isinstance(key, str) and _INTERRUPT_ID.fullmatch(key) for key in resume):
+        unknown = [key for key in resume if key not in pending]
+        if unknown:
+            raise UnknownInterruptError(
+                f"nobody asks {', '.join(map(repr, unknown))}; pending: {', '.join(map(repr, pending)) or 'none'}. The question was "
+                "answered already, or belongs to another thread: read get_state(config).interrupts",
+                reason="not_pending",
+                interrupt_ids=unknown,
+                pending_ids=pending,
+            )
+        return resume
+    if len(pending) > 1:
+        raise UnknownInterruptError(
+            f"{len(pending)} questions are pending, so one plain answer is ambiguous: resume with a dict from interrupt id to answer, "
+            f"Command(resume={{{pending[0]!r}: ...}})",
+            reason="ambiguous",
+            pending_ids=pending,
+        )
+    return {pending[0]: resume} if pending else {}
+
+
+def _links(saved: CheckpointTuple | None) -> tuple[str, ...]:
+    """Return the traceparents stored beside what a checkpoint's tasks left open."""
+    writes = (saved.pending_writes or []) if saved is not None else []
+    return tuple(dict.fromkeys(link for _, channel, value in reversed(writes) if channel == TRACE for link in value))

@@ -1,0 +1,399 @@
+"""One run, whatever its colour: the lock around the engine, reports in, events out, actions on to the driver.
+
+Whoever has a report (the driving loop, a worker thread, node code that calls a task) brings it here, takes the lock,
+lets the engine decide, publishes the events, lets the lock go and carries out the actions (design 6.1).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from tracegraph.callbacks.hub import Hub, Observer
+from tracegraph.config import RunSpec
+from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.saves import SaverPort
+from tracegraph.engine.actions import Action, CancelTask, Decision, Finish, ResolveCall, RunTask, SaveCheckpoint, SaveWrites, WakeAt
+from tracegraph.engine.engine import Engine
+from tracegraph.engine.reports import CloseRequested, DrainRequested, Report, TaskCalled
+from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.task import Task
+from tracegraph.engine.topology import Topology
+from tracegraph.errors import GraphInterrupt, RunClosed, TracegraphWarning
+from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
+from tracegraph.runtime import Runtime
+from tracegraph.types import Command, Durability, RetryPolicy
+
+__all__ = ["Launch", "Run"]
+
+SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
+"""Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Launch:
+    """Everything a run is made of, resolved: which saver, which namespace, whose hub."""
+
+    topology: Topology
+    name: str
+    is_named: bool
+    spec: RunSpec
+    run_id: UUID
+    input: Any
+    hub: Hub
+    is_root: bool
+    """It owns the hub: no run encloses it."""
+    parent: HereNow | None
+    """The task whose code started this run."""
+    is_nested: bool
+    """It shares thread and namespace with the enclosing run, so its pauses and commands pass up."""
+    saver: SaverPort | None
+    ns: str
+    thread_id: str | None
+    durability: Durability | None
+    runtime: Runtime[Any]
+    handlers: Sequence[Any] = ()
+    own_observers: Sequence[Observer] = ()
+    """Observers that leave the hub with this run."""
+    span_factory: SpanFactory | None = None
+    interrupt_before: frozenset[str] | str = frozenset()
+    interrupt_after: frozenset[str] | str = frozenset()
+    default_retry: tuple[RetryPolicy, ...] = ()
+    is_strict: bool = False
+    parents: Mapping[str, str] = field(default_factory=dict)
+    is_live: bool = False
+    """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
+    is_streaming: bool = False
+
+
+class Run(ABC):
+    """What both drivers share. A driver adds how tasks run, how saves are stored, and how it waits."""
+
+    __slots__ = (
+        "__weakref__",
+        "base",
+        "engine",
+        "finish",
+        "first_attempts",
+        "futures",
+        "handlers",
+        "hub",
+        "is_ended",
+        "launch",
+        "lock",
+        "metadata",
+        "ns",
+        "parent",
+        "run_id",
+        "runtime",
+        "saver",
+        "spec",
+        "thread_id",
+        "undo_drain",
+    )
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.spec = launch.spec
+        self.hub = launch.hub
+        self.parent = launch.parent
+        self.run_id = launch.run_id
+        self.ns = launch.ns
+        self.thread_id = launch.thread_id
+        self.saver = launch.saver
+        self.runtime = launch.runtime
+        self.handlers = launch.handlers
+        self.metadata = launch.spec.metadata
+        self.lock = threading.RLock()
+        self.finish: Finish | None = None
+        self.is_ended = False
+        self.first_attempts: dict[str, float] = {}
+        self.futures: dict[str, Any] = {}
+        self.base: contextvars.Context
+        self.engine: Engine
+        self.undo_drain: Callable[[], None] | None = None
+
+    # --- facts others ask for ------------------------------------------------------------------------------
+
+    @property
+    def has_saver(self) -> bool:
+        """Whether the run is checkpointed."""
+        return self.saver is not None
+
+    @property
+    def default_retry(self) -> tuple[RetryPolicy, ...]:
+        """The graph's retry policies, for nodes that have none."""
+        return self.launch.default_retry
+
+    def checkpoint_map(self) -> dict[str, str]:
+        """Return the checkpoints that this run and the enclosing ones are at, by namespace."""
+        found = dict(self.launch.parents)
+        if self.engine.saving.checkpoint_id is not None:
+            found[self.ns] = self.engine.saving.checkpoint_id
+        return found
+
+    def first_attempt_time(self, task: Task) -> float:
+        """Return when the task's first attempt began, in seconds since the epoch."""
+        return self.first_attempts.setdefault(task.id, time.time())
+
+    # --- opening -------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Announce the run and fix the Context its nodes run in: the caller's, with the run's span as the current one."""
+        launch = self.launch
+        spec = self.spec
+        started = RunStarted(
+            self.run_id,
+            self.ns,
+            -1,
+            time.time_ns(),
+            None if self.parent is None else self.parent.run.run_id,
+            None if self.parent is None else self.parent.task.id,
+            launch.name,
+            launch.is_named,
+            launch.input,
+            self.thread_id,
+            spec.tags,
+            spec.metadata,
+            launch.durability,
+            launch.input is None or isinstance(launch.input, Command),
+            spec.checkpoint_id,
+        )
+        attach = None
+        if launch.span_factory is not None:
+            observer, attach = launch.span_factory(started)
+            if observer is not None:
+                self.hub.add(observer)
+        for observer in launch.own_observers:
+            self.hub.add(observer)
+        self.base = contextvars.copy_context()
+        if attach is not None:
+            self.base.run(attach)
+        if self.hub.wants & RunStarted.bit:
+            self.hub.publish(started)
+        self.engine = Engine(launch.topology, self._settings())
+
+    def _settings(self) -> RunSettings:
+        launch, saver = self.launch, self.saver
+        return RunSettings(
+            run_id=self.run_id,
+            ns=self.ns,
+            recursion_limit=self.spec.recursion_limit,
+            max_concurrency=self.spec.max_concurrency,
+            durability=launch.durability if saver is not None else None,
+            does_io=saver is not None and saver.does_io,
+            wants=self.hub.wants,
+            next_version=_next_number if saver is None else saver.next_version,
+            new_checkpoint_id=_no_checkpoint_id if saver is None else saver.new_checkpoint_id,
+            default_retry=launch.default_retry,
+            interrupt_before=launch.interrupt_before,
+            interrupt_after=launch.interrupt_after,
+            parents=launch.parents,
+            is_strict=launch.is_strict,
+        )
+
+    def begin(self, begin: Begin, links: tuple[str, ...] = ()) -> list[Action]:
+        """Start the engine and return its first actions.
+
+        Raises:
+            Exception: whatever is wrong with the input; nothing has been stored then.
+        """
+        resumes = begin.saved is not None and (begin.is_resume or begin.command is not None or begin.input is None)
+        if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
+            step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
+            self.hub.publish(Resumed(self.run_id, self.ns, step, time.time_ns(), checkpoint_id, tuple(begin.answers), links))
+        control = self.launch.runtime.control
+        if control is not None:
+            self.undo_drain = control.on_drain(lambda reason: self.report(DrainRequested(reason)))
+            if control.drain_reason is not None:
+                self.engine.drain_reason = control.drain_reason
+        with self.lock:
+            decision = self.engine.start(begin, time.time_ns())
+            self._publish(decision)
+        return decision.actions
+
+    # --- reports -------------------------------------------------------------------------------------------
+
+    def report(self, report: Report, *, will_pop: bool = False) -> None:
+        """Bring a report in and carry out what follows. ``will_pop``: the caller takes the next ready task itself."""
+        with self.lock:
+            decision = self.decide(report)
+        if decision.actions:
+            self.carry_out(decision.actions, will_pop)
+
+    def decide(self, report: Report) -> Decision:
+        """Let the engine decide and publish its events; the caller holds the lock."""
+        try:
+            decision = self.engine.receive(report, time.time_ns())
+        except Exception as error:
+            decision = self.engine.receive(CloseRequested("failed", type(error).__name__, error), time.time_ns())
+        self._publish(decision)
+        return decision
+
+    def _publish(self, decision: Decision) -> None:
+        hub = self.hub
+        for event in decision.events:
+            hub.publish(event)
+        if hub.fatal is not None and self.engine.phase != "closed":
+            closing = self.engine.receive(CloseRequested("failed", "an observer failed", hub.fatal), time.time_ns())
+            decision.actions.extend(closing.actions)
+            for event in closing.events:
+                hub.publish(event)
+
+    def carry_out(self, actions: Sequence[Action], will_pop: bool = False) -> None:
+        """Carry out the engine's actions in order."""
+        for action in actions:
+            match action:
+                case RunTask():
+                    self.make_ready(action)
+                case SaveCheckpoint() | SaveWrites():
+                    self.save(action, will_pop)
+                case WakeAt():
+                    self.wake_at(action.at_ns)
+                case CancelTask():
+                    self.cancel_task(action.task)
+                case ResolveCall():
+                    self.resolve(action.task)
+                case Finish():
+                    self.finish = action
+                    self.ring()
+        self.staff(will_pop)
+
+    def call(self, report: TaskCalled) -> Any:
+        """Start a called task; return its future, made for the calling thread."""
+        future = self.new_future()
+        with self.lock:
+            decision = self.decide(report)
+            assert report.child is not None
+            self.futures[report.child.id] = future
+        self.carry_out(decision.actions)
+        return future
+
+    def resolve(self, task: Task) -> None:
+        """Give a called task's outcome to whoever waits for it."""
+        with self.lock:
+            future = self.futures.pop(task.id, None)
+        if future is None:
+            return
+        match task.status:
+            case "completed" | "cached":
+                self.set_future(future, task.result, None)
+            case "failed":
+                self.set_future(future, None, task.error)
+            case "interrupted":
+                self.set_future(future, None, GraphInterrupt(task.interrupts))
+            case _:
+                self.set_future(future, None, None, is_cancelled=True)
+
+    # --- ending --------------------------------------------------------------------------------------------
+
+    def request_close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
+        """Stop the run: no run of this tree hands out another task, and open tasks are announced as ended."""
+        if self.launch.is_root:
+            self.hub.is_stopping = True
+        if self.finish is None and self.engine.phase != "new":
+            self.report(CloseRequested(status, reason, error))
+        if self.finish is None:
+            self.finish = Finish(status, error=error, reason=reason)
+
+    def end(self) -> None:
+        """Announce the end, exactly once, and leave the hub."""
+        with self.lock:
+            if self.is_ended:
+                return
+            self.is_ended = True
+        finish = self.finish
+        assert finish is not None
+        if self.undo_drain is not None:
+            self.undo_drain()
+        at_ns, step = time.time_ns(), self.engine.step
+        for join, target, waiting in finish.starved:
+            if self.hub.wants & JoinStarved.bit:
+                self.hub.publish(JoinStarved(self.run_id, self.ns, step, at_ns, join, target, waiting))
+        if self.hub.wants & RunEnded.bit:
+            self.hub.publish(
+                RunEnded(
+                    self.run_id, self.ns, step, at_ns, self.launch.name, finish.status, finish.output, finish.error, finish.interrupts, finish.reason
+                )
+            )
+        for observer in self.launch.own_observers:
+            self.hub.remove(observer)
+        if self.hub.fatal is not None and finish.error is None:
+            finish.status, finish.error = "failed", self.hub.fatal
+
+    def result(self) -> Finish:
+        """Return how the run ended if that is a result, else raise what ended it."""
+        finish = self.finish
+        assert finish is not None
+        for join, target, waiting in finish.starved:
+            warnings.warn(
+                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, which the routing did not "
+                "choose. Give it one edge per source instead of a list edge, or defer=True, if it should run without them",
+                TracegraphWarning,
+                stacklevel=4,
+            )
+        if finish.status == "interrupted" and self.launch.is_nested:
+            raise self._pass_up(finish)
+        if finish.error is not None:
+            error = finish.error
+            for other in finish.errors[1:]:
+                error.add_note(f"another task of the same step failed too: {type(other).__name__}: {other}")
+            raise error
+        if finish.status in ("cancelled", "abandoned"):
+            raise RunClosed(finish.reason)
+        return finish
+
+    def _pass_up(self, finish: Finish) -> GraphInterrupt:
+        # The enclosing task is marked, so that a pause counts even if its code swallows the exception.
+        if self.parent is not None:
+            self.parent.interrupted = finish.interrupts
+        return GraphInterrupt(finish.interrupts)
+
+    # --- what a driver adds --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def make_ready(self, action: RunTask) -> None:
+        """Put a task where it will be run."""
+
+    @abstractmethod
+    def staff(self, will_pop: bool) -> None:
+        """See to it that somebody runs what is ready."""
+
+    @abstractmethod
+    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+        """Store something, now or in order in the background."""
+
+    @abstractmethod
+    def wake_at(self, at_ns: int) -> None:
+        """Report ``Woke`` at that time."""
+
+    @abstractmethod
+    def cancel_task(self, task: Task) -> None:
+        """Stop a task if it can be stopped."""
+
+    @abstractmethod
+    def ring(self) -> None:
+        """Wake the driving loop."""
+
+    @abstractmethod
+    def new_future(self) -> Any:
+        """Return a future for the calling thread."""
+
+    @abstractmethod
+    def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
+        """Settle a future, from any thread."""
+
+
+def _next_number(current: Any) -> int:
+    return 1 if current is None else current + 1
+
+
+def _no_checkpoint_id(parent_id: str | None, step: int) -> str:
+    raise AssertionError("a run without a saver makes no checkpoints")

@@ -1,0 +1,67 @@
+"""The saver as a run sees it: addressed to its thread and namespace, told what it can do once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.checkpoint.base.id import uuid6
+from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
+from tracegraph.records import Version
+
+__all__ = ["SaverPort"]
+
+
+class SaverPort:
+    """One run's way to its saver."""
+
+    __slots__ = ("_checks_head", "_configurable", "_metadata", "_takes_path", "does_io", "ns", "saver", "thread_id")
+
+    def __init__(self, saver: BaseCheckpointSaver, *, thread_id: str, ns: str, configurable: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+        self.saver = saver
+        self.thread_id = thread_id
+        self.ns = ns
+        self.does_io: bool = getattr(saver, "does_io", True)
+        self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
+        self._metadata = dict(metadata)
+        self._checks_head, self._takes_path = _abilities(type(saver))
+
+    def next_version(self, current: Version | None) -> Version:
+        """Return the version after *current*."""
+        found: Version = self.saver.get_next_version(current, None)
+        return found
+
+    def new_checkpoint_id(self, parent_id: str | None, step: int) -> str:
+        """Return an id that sorts after the parent's, even if that was made by a machine whose clock is ahead."""
+        return str(uuid6(clock_seq=step, after=parent_id))
+
+    def config(self, checkpoint_id: str | None) -> dict[str, Any]:
+        """Return the config that addresses a checkpoint of this thread and namespace."""
+        return {"configurable": {**self._configurable, "checkpoint_id": checkpoint_id}, "metadata": self._metadata}
+
+    def _order(self, action: SaveCheckpoint | SaveWrites) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        """Return the saver method, its arguments and keywords for an action."""
+        if isinstance(action, SaveWrites):
+            arguments = (self.config(action.checkpoint_id), action.writes, action.task_id)
+            return "put_writes", arguments, {"task_path": action.path_str} if self._takes_path else {}
+        keywords = {"expect_head": action.parent_id} if self._checks_head and action.expect_head else {}
+        return "put", (self.config(action.parent_id), action.checkpoint, action.metadata, action.new_versions), keywords
+
+    def store(self, action: SaveCheckpoint | SaveWrites) -> None:
+        """Carry a save out, blocking."""
+        method, arguments, keywords = self._order(action)
+        getattr(self.saver, method)(*arguments, **keywords)
+
+    async def astore(self, action: SaveCheckpoint | SaveWrites) -> None:
+        """Carry a save out, awaiting."""
+        method, arguments, keywords = self._order(action)
+        await getattr(self.saver, f"a{method}")(*arguments, **keywords)
+
+
+@functools.cache
+def _abilities(kind: type[BaseCheckpointSaver]) -> tuple[bool, bool]:
+    """Return whether a saver class can check the head at put, and whether it takes a task path."""
+    return "expect_head" in inspect.signature(kind.put).parameters, "task_path" in inspect.signature(kind.put_writes).parameters

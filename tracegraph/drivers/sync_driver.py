@@ -1,0 +1,319 @@
+"""The driver on threads.
+
+The thread that called ``invoke`` drives: it runs ready tasks itself and waits on one condition, with the engine's
+next deadline as its time limit. Other ready tasks go to worker threads, hired one after the other: each worker, before
+it runs its task, hires the next if more is ready. So a wide step of quick nodes costs no thread hops (the driving
+thread has run them all before a worker gets the interpreter), and one of blocking nodes still has a thread for each.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from tracegraph.current import CURRENT
+from tracegraph.drivers import workers
+from tracegraph.drivers.calling import attempt_flow
+from tracegraph.drivers.effects import run_flow
+from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.private_loop import run_to_completion
+from tracegraph.drivers.run import Launch, Run
+from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites
+from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
+from tracegraph.engine.task import Task
+from tracegraph.events import CheckpointSaved, RunStatus
+
+__all__ = ["SyncRun"]
+
+
+class SyncRun(Run):
+    """A run on threads."""
+
+    __slots__ = ("_backlog", "_bell", "_busy", "_deadline_ns", "_is_help_coming", "_is_saving", "_is_waiting", "_ready", "_waits_at_close", "parts")
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._bell = threading.Condition()
+        self._ready: deque[RunTask] = deque()
+        self._is_waiting = False
+        """The driving thread waits for the bell, so it can take a task."""
+        self._is_help_coming = False
+        """A hired worker has not begun yet; it will look at what is ready."""
+        self._busy = 0
+        self._deadline_ns: int | None = None
+        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
+        self._is_saving = False
+        self._waits_at_close = True
+        self.parts: deque[Any] = deque()
+        """What stream modes made, not read yet."""
+
+    # --- the driving thread --------------------------------------------------------------------------------
+
+    def drive(self) -> Finish:
+        """Run to the end and return how it ended, or raise what ended it."""
+        for _ in self.stream():
+            pass
+        return self.result()
+
+    def stream(self) -> Iterator[None]:
+        """Run to the end; stop at every point where there may be parts to read."""
+        self.open()
+        try:
+            self._start()
+            while self.finish is None:
+                self._turn()
+                if self.parts:
+                    yield
+                if self.hub.is_stopping and self.finish is None:
+                    self.request_close("abandoned", "the enclosing run was closed")
+            self._conclude()
+        except GeneratorExit:
+            self.close("abandoned", "consumer_closed")
+            raise
+        except BaseException as error:
+            # Ctrl-C must not wait for a node that hangs; that thread is a daemon, and its report will be ignored.
+            self._waits_at_close &= isinstance(error, Exception)
+            self.close("failed" if isinstance(error, Exception) else "cancelled", type(error).__name__, error)
+            raise
+        if self.parts:
+            yield
+
+    def _start(self) -> None:
+        begin, links = run_flow(load_begin(self.launch))
+        self.carry_out(self.begin(begin, links), will_pop=True)
+        self._run_handlers()
+
+    def _turn(self) -> None:
+        """Run one ready task here, or wait until something happens."""
+        if self._may_run_here():
+            try:
+                action = self._ready.popleft()
+            except IndexError:  # a worker was quicker
+                return
+            self._run_task(action, will_pop=True)
+        else:
+            self._wait()
+
+    def _may_run_here(self) -> bool:
+        if not self._ready or self.launch.is_live:
+            return False
+        # A reader of a stream wants each result as it comes, so a step of several tasks leaves it free to read.
+        return not self.launch.is_streaming or self.engine.running == 1
+
+    def _wait(self) -> None:
+        with self._bell:
+            if self.finish is not None or self.parts or self._may_run_here():
+                return
+            self._is_waiting = True
+            try:
+                self._bell.wait(self._seconds_left())
+            finally:
+                self._is_waiting = False
+        self._wake_if_due(will_pop=True)
+
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline_ns is None else max(0.0, (self._deadline_ns - time.time_ns()) / 1e9)
+
+    def _wake_if_due(self, *, will_pop: bool) -> None:
+        with self._bell:
+            if self._deadline_ns is None or self._deadline_ns > time.time_ns():
+                return
+            self._deadline_ns = None
+        self.report(Woke(), will_pop=will_pop)
+
+    # --- tasks ---------------------------------------------------------------------------------------------
+
+    def make_ready(self, action: RunTask) -> None:
+        """Put a task where the driving thread or a worker finds it."""
+        self._ready.append(action)
+
+    def staff(self, will_pop: bool) -> None:
+        """Leave one ready task to the driving thread if it is free to take it, and hire for the rest."""
+        if not self._ready:
+            return
+        spare = 0
+        if not self.launch.is_live and (not self.launch.is_streaming or self.engine.running == 1):
+            if will_pop:
+                spare = 1
+            else:
+                with self._bell:
+                    if self._is_waiting:
+                        spare = 1
+                        self._bell.notify_all()
+        if len(self._ready) > spare:
+            self._hire()
+
+    def _hire(self) -> None:
+        with self._bell:
+            if self._is_help_coming:
+                return
+            self._is_help_coming = True
+            self._busy += 1
+        workers.submit(self._help)
+
+    def _help(self) -> None:
+        """Run ready tasks until there are none; a worker's job."""
+        with self._bell:
+            self._is_help_coming = False
+        try:
+            while True:
+                try:
+                    action = self._ready.popleft()
+                except IndexError:
+                    break
+                if self._ready:
+                    self._hire()
+                self._run_task(action, will_pop=False)
+            self._watch_the_clock()
+        except BaseException as error:  # the engine or an observer broke in this thread; the driving one must not hang
+            self.request_close("failed", type(error).__name__, error)
+        finally:
+            with self._bell:
+                self._busy -= 1
+                self._bell.notify_all()
+
+    def _watch_the_clock(self) -> None:
+        """Stand in for the driving thread, if that is busy with a task, until the next deadline."""
+        while self._deadline_ns is not None and self.finish is None:
+            with self._bell:
+                if self._is_waiting or self._ready:
+                    return
+                self._bell.wait(self._seconds_left())
+            self._wake_if_due(will_pop=False)
+
+    def _run_task(self, action: RunTask, will_pop: bool) -> None:
+        task = action.task
+        if self.hub.is_stopping or self.finish is not None:
+            self.report(TaskCancelled(task, task.attempt), will_pop=will_pop)
+            return
+        here = HereNow(self, task)
+        report = self.base.copy().run(self._attempt, here, action)
+        self.report(report, will_pop=will_pop)
+        if self.hub.wants:
+            self._run_handlers()
+
+    def _attempt(self, here: HereNow, action: RunTask) -> Report:
+        """Run one attempt; called inside the task's own Context, which is thrown away afterwards."""
+        CURRENT.set(here)
+        for event in action.started:
+            self.hub.enter(event)
+        flow = attempt_flow(here)
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    returned = call.in_sync_run()
+                except BaseException as error:
+                    call = flow.throw(error)
+                else:
+                    call = flow.send(returned)
+        except StopIteration as stop:
+            report: Report = stop.value
+            return report
+
+    def cancel_task(self, task: Task) -> None:
+        """Drop a task that has not begun; a thread that runs cannot be stopped, its report will tell."""
+        for action in list(self._ready):
+            if action.task is task:
+                try:
+                    self._ready.remove(action)
+                except ValueError:  # it began just now
+                    return
+                self.report(TaskCancelled(task, task.attempt))
+                return
+
+    # --- saves, deadlines, futures -------------------------------------------------------------------------
+
+    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+        """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
+        assert self.saver is not None
+        if action.is_awaited or not self.saver.does_io:
+            self._save_now(action, will_pop)
+            return
+        with self._bell:
+            self._backlog.append(action)
+            if self._is_saving:
+                return
+            self._is_saving = True
+        workers.submit(self._save_backlog)
+
+    def _save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+        assert self.saver is not None
+        error: BaseException | None = None
+        try:
+            self.saver.store(action)
+        except Exception as failure:
+            error = failure
+        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
+            self.report(SaveEnded(action.order, error), will_pop=will_pop)
+
+    def _save_backlog(self) -> None:
+        while True:
+            with self._bell:
+                if not self._backlog:
+                    self._is_saving = False
+                    self._bell.notify_all()
+                    return
+                action = self._backlog.popleft()
+            self._save_now(action, will_pop=False)
+
+    def wake_at(self, at_ns: int) -> None:
+        """Shorten the wait of whoever watches the clock."""
+        with self._bell:
+            if self._deadline_ns is None or at_ns < self._deadline_ns:
+                self._deadline_ns = at_ns
+            self._bell.notify_all()
+
+    def ring(self) -> None:
+        """Wake the driving thread."""
+        with self._bell:
+            self._bell.notify_all()
+
+    def new_future(self) -> concurrent.futures.Future[Any]:
+        """Return a future that blocks in ``result()``."""
+        return concurrent.futures.Future()
+
+    def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
+        """Settle a future."""
+        if is_cancelled:
+            future.cancel()
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def _run_handlers(self) -> None:
+        """Run what async handlers have to do to completion, on a loop of their own."""
+        run_to_completion(self.hub)
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _conclude(self) -> None:
+        """Wait for background saves, then announce the end."""
+        with self._bell:
+            while self._is_saving:
+                self._bell.wait()
+        self.end()
+        self._run_handlers()
+
+    def close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
+        """End the run now. Spans are ended before this waits for the bodies that still run."""
+        self.request_close(status, reason, error)
+        if not self._waits_at_close:
+            self.end()
+            return
+        self._conclude()
+        with self._bell:
+            while self._busy:
+                self._bell.wait()
+
+    def abandon(self) -> None:
+        """End the run because its reader was garbage collected, which must not wait for anything."""
+        self._waits_at_close = False
+        if not self.is_ended and hasattr(self, "engine"):
+            self.close("abandoned", "consumer_dropped")

@@ -1,0 +1,1 @@
+"""Streams: events in, typed parts out."""

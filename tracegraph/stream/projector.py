@@ -1,0 +1,106 @@
+"""Stream modes: an observer that makes parts of a run's events, and only of those that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracegraph.constants import NS_SEP
+from tracegraph.engine.views import read
+from tracegraph.events import CustomEmitted, Event, Interrupted, StateUpdated, TaskEnded, kinds
+from tracegraph.stream.parts import Part
+
+__all__ = ["Projector"]
+
+_KINDS = {
+    "values": (StateUpdated, TaskEnded),
+    "updates": (TaskEnded, Interrupted),
+    "custom": (CustomEmitted,),
+}
+
+
+class Projector:
+    """Makes the parts of one ``stream`` call.
+
+    Args:
+        ns: namespace of the run whose stream this is; events of other runs are passed over.
+        subgraphs: take the runs inside it as well.
+        output_keys: channels shown; one name alone shows its bare value.
+        sink: gets each part, in the publishing thread.
+    """
+
+    def __init__(
+        self, modes: Sequence[str], *, ns: str, subgraphs: bool, output_keys: str | Sequence[str], sink: Callable[[Part], None]
+    ) -> None:
+        self.wants = kinds(*(kind for mode in modes for kind in _KINDS[mode]))
+        self._modes = frozenset(modes)
+        self._ns = ns
+        self._inner = f"{ns}{NS_SEP}" if ns else ""
+        self._subgraphs = subgraphs
+        self._keys = output_keys
+        self._key_set = frozenset((output_keys,) if isinstance(output_keys, str) else output_keys)
+        self._sink = sink
+        self._values: dict[str, Mapping[str, Any]] = {}
+        """Last known values by namespace: what an interrupt is shown with."""
+
+    def observe(self, event: Event) -> None:
+        """Make the parts of one event."""
+        if event.ns != self._ns and not (self._subgraphs and event.ns.startswith(self._inner)):
+            return
+        match event:
+            case StateUpdated():
+                self._state_updated(event)
+            case TaskEnded():
+                self._task_ended(event)
+            case CustomEmitted():
+                if event.name is None:
+                    self._send("custom", event.ns, event.data)
+            case Interrupted():
+                if event.status != "pending" and "updates" in self._modes:
+                    self._send("updates", event.ns, {"__interrupt__": ()})
+            case _:
+                pass
+
+    def _send(self, mode: str, ns: str, data: Any, interrupts: tuple[Any, ...] = ()) -> None:
+        relative = tuple(ns.split(NS_SEP)) if ns else ()
+        self._sink(Part(mode, relative, data, interrupts))
+
+    def _keys_of(self, values: Mapping[str, Any], ns: str) -> str | Sequence[str]:
+        # A child graph has channels of its own; of those, all that are no routing channels are shown.
+        return self._keys if ns == self._ns else tuple(name for name in values if not _is_internal(name))
+
+    def _state_updated(self, event: StateUpdated) -> None:
+        if "values" in self._modes:
+            self._values[event.ns] = event.values
+            self._send("values", event.ns, read(event.values, self._keys_of(event.values, event.ns)))
+
+    def _task_ended(self, event: TaskEnded) -> None:
+        if event.status == "interrupted" and event.interrupts and not event.is_call:
+            if "updates" in self._modes:
+                self._send("updates", event.ns, {"__interrupt__": event.interrupts})
+            if "values" in self._modes:
+                values = self._values.get(event.ns, {})
+                self._send("values", event.ns, read(values, self._keys_of(values, event.ns)), event.interrupts)
+        elif event.status in ("completed", "cached") and "updates" in self._modes and not event.is_hidden:
+            update: dict[str, Any] = {event.name: event.result if event.is_call else self._update(event)}
+            if event.status == "cached":
+                update["__metadata__"] = {"cached": True}
+            self._send("updates", event.ns, update)
+
+    def _update(self, event: TaskEnded) -> Any:
+        """Return what a task wrote to shown channels: a dict, or a list of one-key dicts if it wrote one twice."""
+        if event.ns == self._ns:
+            wanted = [(channel, value) for channel, value in event.writes if channel in self._key_set]
+        else:
+            wanted = [(channel, value) for channel, value in event.writes if not _is_internal(channel)]
+        if not wanted:
+            return None
+        if isinstance(self._keys, str) and event.ns == self._ns:
+            return wanted[0][1] if len(wanted) == 1 else [value for _, value in wanted]
+        if len({channel for channel, _ in wanted}) == len(wanted):
+            return dict(wanted)
+        return [{channel: value} for channel, value in wanted]
+
+
+def _is_internal(channel: str) -> bool:
+    return channel.startswith(("branch:to:", "join:", "__"))
