@@ -78,9 +78,8 @@ def make_sinks(
     # Looked up first, made second: a processor starts a thread.
     classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
     sinks = [_sink(key, cls, path) for key, cls in classes.items()]
-    for exporter in exporters:
-        if (key := f"exporter {id(exporter)}") not in present:
-            sinks.append(Sink(key, _batched(exporter)))
+    own = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
+    sinks.extend(Sink(key, _batched(exporter)) for key, exporter in own if key not in present)
     return sinks
 
 
