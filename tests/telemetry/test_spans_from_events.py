@@ -1,0 +1,734 @@
+"""Hand-made events through a SpanObserver: which spans come out, with what on them, and that all of them end."""
+
+from __future__ import annotations
+
+import logging
+from asyncio import CancelledError
+from contextvars import copy_context
+from itertools import count
+from typing import Any, get_args
+from uuid import UUID
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import SpanKind, StatusCode
+
+from tracegraph import events as e
+from tracegraph.errors import GraphInterrupt, GraphRecursionError, ParentCommand
+from tracegraph.telemetry import semconv
+from tracegraph.telemetry.roots import attach_here, spans_for_root
+from tracegraph.telemetry.spans import SpanObserver
+from tracegraph.types import Command, Interrupt
+
+ROOT, CHILD, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
+
+
+class Script:
+    """Builds events of one root run with a clock that ticks 1 ms an event, and feeds them to the observer."""
+
+    def __init__(self, provider: TracerProvider, **started: Any) -> None:
+        self.clock = count(1_700_000_000_000_000_000, 1_000_000)
+        first = self.run_started(ROOT, **started)
+        self.observer, self.context = spans_for_root(first, provider=provider)
+        self.send(first)
+
+    def send(self, *events: e.Event) -> None:
+        for event in events:
+            if self.observer is not None:
+                self.observer.observe(event)
+
+    def run_started(self, run_id: UUID, **kw: Any) -> e.RunStarted:
+        given = {
+            "ns": "", "step": -1, "parent_run_id": None, "parent_task_id": None, "name": "LangGraph", "is_named": False,
+            "input": {}, "thread_id": None, "tags": (), "metadata": {}, "durability": None,
+            "is_resume": False, "checkpoint_id": None,
+        } | kw  # fmt: skip
+        return e.RunStarted(run_id=run_id, at_ns=next(self.clock), **given)
+
+    def run_ended(
+        self, run_id: UUID = ROOT, status: Any = "completed", error: BaseException | None = None, **kw: Any
+    ) -> e.RunEnded:
+        reason = kw.get("reason")
+        return e.RunEnded(run_id, "", 1, next(self.clock), "LangGraph", status, None, error, (), reason)
+
+    def step(self, number: int = 1, *, run_id: UUID = ROOT, tasks: int = 1, has_span: bool = False) -> e.SuperstepStarted:
+        planned = tuple(e.TaskPlanned(str(i), "n", (), (), None, False, None, ()) for i in range(tasks))
+        return e.SuperstepStarted(run_id, "", number, next(self.clock), planned, has_span, "cp-0")
+
+    def step_ended(self, number: int = 1, *, status: Any = "completed", run_id: UUID = ROOT) -> e.SuperstepEnded:
+        return e.SuperstepEnded(run_id, "", number, next(self.clock), status, 1, (), "cp-1")
+
+    def task(self, name: str = "a", *, run_id: UUID = ROOT, task_id: str = "", step: int = 1, **kw: Any) -> e.TaskStarted:
+        now = next(self.clock)
+        given = {
+            "path": ("__pregel_pull", name), "triggers": (f"branch:to:{name}",), "input": None, "planned_at_ns": now - 2_500_000,
+            "producer_id": None, "caller_id": None, "is_hidden": False, "tags": (), "metadata": None, "has_attempts": False,
+        } | kw  # fmt: skip
+        return e.TaskStarted(run_id, "", step, now, task_id or f"id-{name}", name, **given)
+
+    def task_ended(
+        self, name: str = "a", status: Any = "completed", error: BaseException | None = None, *,
+        run_id: UUID = ROOT, task_id: str = "", reason: str | None = None, is_hidden: bool = False,
+    ) -> e.TaskEnded:  # fmt: skip
+        now = next(self.clock)
+        return e.TaskEnded(run_id, "", 1, now, task_id or f"id-{name}", name, status, (), None, error, (), is_hidden, 1, reason)
+
+    def attempt(self, number: int, name: str = "a") -> e.AttemptStarted:
+        return e.AttemptStarted(ROOT, "", 1, next(self.clock), f"id-{name}", name, number)
+
+    def attempt_ended(
+        self, number: int, error: BaseException | None = None, *, will_retry: bool = False, name: str = "a"
+    ) -> e.AttemptEnded:
+        return e.AttemptEnded(
+            ROOT, "", 1, next(self.clock), f"id-{name}", name, number, error, will_retry, 0.5 if will_retry else 0.0
+        )
+
+    def model(self, call_id: int, *, parent: int | None = None, task_id: str = "id-a", **params: Any) -> e.ModelStarted:
+        above = UUID(int=parent) if parent is not None else None
+        return e.ModelStarted(
+            ROOT, "", 1, next(self.clock), task_id, UUID(int=call_id), above, "FakeModel", None, True, [], params, (), {}
+        )  # fmt: skip
+
+    def tool(self, call_id: int, *, parent: int | None = None, task_id: str = "id-a") -> e.ToolStarted:
+        above = UUID(int=parent) if parent is not None else None
+        return e.ToolStarted(
+            ROOT, "", 1, next(self.clock), task_id, UUID(int=call_id), above, "lookup",
+            {"description": "finds"}, {}, "call-7", (), {},
+        )  # fmt: skip
+
+    def tool_ended(self, call_id: int, error: BaseException | None = None, *, task_id: str = "id-a") -> e.ToolEnded:
+        return e.ToolEnded(ROOT, "", 1, next(self.clock), task_id, UUID(int=call_id), None, "lookup", "out", error)
+
+
+def exceptions(span: Any) -> list[str]:
+    return [str(ev.attributes["exception.type"]) for ev in span.events if ev.name == "exception"]
+
+
+def test_every_kind_of_event_is_either_handled_or_ignored_on_purpose() -> None:
+    """The dispatch table and the list of ignored kinds together are the closed union, without overlap."""
+    union = set(get_args(e.Event))
+
+    assert SpanObserver.handlers.keys() | SpanObserver.ignored == union
+    assert not SpanObserver.handlers.keys() & SpanObserver.ignored
+    assert SpanObserver.wants == e.kinds(*SpanObserver.handlers)
+
+
+def test_single_task_step_makes_one_span_below_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """A linear graph is the run's span and one span a node; the engine decides about superstep spans."""
+    s = Script(provider)
+
+    for name in ("a", "b"):
+        s.send(s.step(), s.task(name), s.task_ended(name), s.step_ended())
+    s.send(s.run_ended())
+
+    assert recorder.edges() == [(None, "invoke_workflow"), ("invoke_workflow", "run_step a"), ("invoke_workflow", "run_step b")]
+    assert not recorder.open
+
+
+def test_run_span_carries_name_thread_and_run_id(provider: TracerProvider, recorder: Any) -> None:
+    """The name is in the span's name only if the graph was given one; the thread is the conversation."""
+    s = Script(provider, name="triage", is_named=True, thread_id="t-1", durability="sync", tags=["x"])
+    s.send(s.run_ended())
+
+    run = recorder.one("invoke_workflow triage")
+    assert run.kind is SpanKind.INTERNAL
+    assert dict(run.attributes) == {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "triage",
+        "gen_ai.conversation.id": "t-1",
+        "tracegraph.run.id": str(ROOT),
+        "tracegraph.checkpoint.ns": "",
+        "tracegraph.durability": "sync",
+        "tracegraph.run.tags": ("x",),
+        "tracegraph.run.status": "completed",
+    }
+    assert run.instrumentation_scope.name == "tracegraph"
+    assert run.instrumentation_scope.schema_url == semconv.SCHEMA_URL
+    assert run.status.status_code is StatusCode.UNSET
+
+
+def test_graph_without_a_name_has_no_workflow_name(provider: TracerProvider, recorder: Any) -> None:
+    """A default class name is no workflow name: it would put every graph of the world under one name."""
+    s = Script(provider)
+    s.send(s.run_ended())
+
+    assert semconv.WORKFLOW_NAME not in recorder.one("invoke_workflow").attributes
+
+
+def test_task_span_carries_identity_position_and_time_in_the_queue(provider: TracerProvider, recorder: Any) -> None:
+    """What is known at the start is passed at the start, where samplers see it."""
+    s = Script(provider, thread_id="t-1")
+    task = s.task("grade", step=3)
+    end = s.task_ended("grade")
+    s.send(s.step(3), task, end, s.run_ended())
+
+    span = recorder.one("run_step grade")
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "run_step",
+        "gen_ai.step.name": "grade",
+        "gen_ai.conversation.id": "t-1",
+        "tracegraph.task.id": "id-grade",
+        "tracegraph.task.path": "~__pregel_pull, grade",
+        "tracegraph.task.trigger": ("branch:to:grade",),
+        "tracegraph.task.queued_ms": 2.5,
+        "tracegraph.task.status": "completed",
+        "tracegraph.superstep": 3,
+        "tracegraph.checkpoint.ns": "",
+    }
+    assert (span.start_time, span.end_time) == (task.at_ns, end.at_ns)
+    assert span.status.status_code is StatusCode.UNSET
+
+
+def test_superstep_with_a_span_is_the_parent_of_its_tasks(provider: TracerProvider, recorder: Any) -> None:
+    """A fan-out hangs below its superstep, which says how long its commit took."""
+    s = Script(provider)
+    s.send(s.step(2, tasks=2, has_span=True), s.task("a"), s.task("b"), s.task_ended("a"), s.task_ended("b"), s.step_ended(2))
+    s.send(s.run_ended())
+
+    assert recorder.edges() == [
+        (None, "invoke_workflow"), ("invoke_workflow", "superstep"), ("superstep", "run_step a"), ("superstep", "run_step b"),
+    ]  # fmt: skip
+    step = recorder.one("superstep").attributes
+    assert (step["tracegraph.superstep"], step["tracegraph.superstep.tasks"]) == (2, 2)
+    assert step["tracegraph.superstep.commit_ms"] == 1.0
+    assert (step["tracegraph.checkpoint.parent_id"], step["tracegraph.checkpoint.id"]) == ("cp-0", "cp-1")
+
+
+def test_hidden_task_has_no_span(provider: TracerProvider, recorder: Any) -> None:
+    """The start node is announced like any other task, but is nobody's step."""
+    s = Script(provider)
+    s.send(s.task("__start__", is_hidden=True), s.task_ended("__start__", is_hidden=True), s.run_ended())
+
+    assert recorder.edges() == [(None, "invoke_workflow")]
+
+
+def test_task_made_by_a_send_links_to_the_task_that_sent_it(provider: TracerProvider, recorder: Any) -> None:
+    """The producer ran in the superstep before; its span has ended, the link still finds it."""
+    s = Script(provider)
+    s.send(s.step(1), s.task("plan"), s.task_ended("plan"), s.step_ended(1), s.step(2))
+    s.send(
+        s.task("work", path=("__pregel_push", 0, False), triggers=("__pregel_push",), producer_id="id-plan"), s.task_ended("work")
+    )
+    s.send(s.run_ended())
+
+    work, plan = recorder.one("run_step work"), recorder.one("run_step plan")
+    assert [(link.context.span_id, dict(link.attributes)) for link in work.links] == [
+        (plan.context.span_id, {"tracegraph.link": "producer"})
+    ]
+    assert work.attributes["tracegraph.task.path"] == "~__pregel_push, 0000000000, 0000000000"
+
+
+def test_producer_of_an_earlier_run_is_named_but_not_linked(provider: TracerProvider, recorder: Any) -> None:
+    """After a resume the sender's span is in another trace; a guessed link would be worse than none."""
+    s = Script(provider)
+    s.send(s.step(), s.task("work", producer_id="gone"), s.task_ended("work"), s.run_ended())
+
+    work = recorder.one("run_step work")
+    assert work.attributes["tracegraph.task.producer_id"] == "gone"
+    assert not work.links
+
+
+def test_retried_task_has_a_span_per_attempt_and_is_no_error_itself(provider: TracerProvider, recorder: Any) -> None:
+    """A failed attempt is ERROR with its exception; the step that succeeded in the end is not."""
+    s = Script(provider)
+    s.send(s.step(), s.task(has_attempts=True), s.attempt(1), s.attempt_ended(1, ConnectionError("down"), will_retry=True))
+    s.send(s.attempt(2), s.attempt_ended(2), s.task_ended(), s.run_ended())
+
+    first, second = recorder.named("attempt")
+    assert [a.attributes["tracegraph.attempt.number"] for a in (first, second)] == [1, 2]
+    assert (first.status.status_code, first.status.description) == (StatusCode.ERROR, "down")
+    assert first.attributes["error.type"] == "ConnectionError"
+    assert exceptions(first) == ["ConnectionError"]
+    assert second.status.status_code is StatusCode.UNSET
+    step = recorder.one("run_step a")
+    assert recorder.parent_of(first) is recorder.parent_of(second) is step
+    assert step.status.status_code is StatusCode.UNSET
+    assert not exceptions(step)
+    assert step.attributes["tracegraph.task.attempts"] == 2
+    (retry,) = step.events
+    assert (retry.name, dict(retry.attributes)) == (
+        "tracegraph.task.retry",
+        {"tracegraph.attempt.number": 1, "tracegraph.retry.delay_s": 0.5, "error.type": "ConnectionError"},
+    )
+
+
+def test_final_failure_is_recorded_once_on_the_task_and_once_on_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """The last attempt is marked too, but its exception stands on the step's span only."""
+    error = ConnectionError("down")
+    s = Script(provider)
+    s.send(s.step(), s.task(has_attempts=True), s.attempt(1), s.attempt_ended(1, error), s.task_ended("a", "failed", error))
+    s.send(s.step_ended(status="stopped"), s.run_ended(ROOT, "failed", error))
+
+    for name in ("run_step a", "invoke_workflow"):
+        span = recorder.one(name)
+        assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "down")
+        assert span.attributes["error.type"] == "ConnectionError"
+        assert exceptions(span) == ["ConnectionError"]
+    attempt = recorder.one("attempt")
+    assert attempt.status.status_code is StatusCode.ERROR
+    assert not exceptions(attempt)
+
+
+def test_error_handled_by_the_graph_leaves_the_run_without_an_error(provider: TracerProvider, recorder: Any) -> None:
+    """The node failed for good; the run went on, and says so."""
+    error = ValueError("bad")
+    s = Script(provider)
+    s.send(s.step(), s.task(), e.ErrorHandled(ROOT, "", 1, next(s.clock), "id-a", "a", "rescue", error))
+    s.send(s.task_ended("a", "failed", error), s.run_ended())
+
+    assert recorder.one("run_step a").attributes["tracegraph.task.error_handler"] == "rescue"
+    assert recorder.one("run_step a").status.status_code is StatusCode.ERROR
+    assert recorder.one("invoke_workflow").status.status_code is StatusCode.UNSET
+
+
+def test_interrupt_is_no_error_and_leaves_an_event_on_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """A pause for a person: status Unset, no exception, the ids of the questions but not their text."""
+    question = Interrupt("secret question", "int-1")
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended("a", "interrupted", GraphInterrupt([question])))
+    s.send(e.Interrupted(ROOT, "", 1, next(s.clock), "pending", (question,), "cp-9"), s.run_ended(ROOT, "interrupted"))
+
+    assert all(span.status.status_code is StatusCode.UNSET for span in recorder.finished)
+    assert recorder.one("run_step a").attributes["tracegraph.task.status"] == "interrupted"
+    run = recorder.one("invoke_workflow")
+    assert run.attributes["tracegraph.run.status"] == "interrupted"
+    (paused,) = run.events
+    assert (paused.name, dict(paused.attributes)) == (
+        "tracegraph.run.interrupted",
+        {
+            "tracegraph.interrupt.reason": "human_input",
+            "tracegraph.interrupt.id": ("int-1",),
+            "tracegraph.superstep": 1,
+            "tracegraph.checkpoint.id": "cp-9",
+        },
+    )
+    assert "secret" not in str([(dict(sp.attributes), [dict(ev.attributes) for ev in sp.events]) for sp in recorder.finished])
+
+
+def test_resumed_run_links_to_what_it_resumes(provider: TracerProvider, recorder: Any) -> None:
+    """Links come from stored traceparents; one that cannot be read is left out."""
+    s = Script(provider, is_resume=True, checkpoint_id="cp-9")
+    step = "00-000000000000000000000000000000aa-00000000000000bb-01"
+    root = "00-000000000000000000000000000000aa-00000000000000cc-01"
+    s.send(e.Resumed(ROOT, "", 1, next(s.clock), "cp-9", ("int-1",), (step, root, "broken")), s.run_ended())
+
+    run = recorder.one("invoke_workflow")
+    assert [(link.context.trace_id, link.context.span_id) for link in run.links] == [(0xAA, 0xBB), (0xAA, 0xCC)]
+    assert all(link.attributes["tracegraph.link"] == "resumed" for link in run.links)
+    assert run.attributes["tracegraph.resumed_from.checkpoint.id"] == "cp-9"
+    assert run.attributes["tracegraph.resumed_from.interrupt.id"] == ("int-1",)
+
+
+def test_traceparent_names_tasks_and_the_root(provider: TracerProvider, recorder: Any) -> None:
+    """What is stored beside an interrupt, also when the task's span has just ended."""
+    s = Script(provider)
+    s.send(s.step(), s.task())
+    assert s.observer is not None
+    while_open = s.observer.traceparent("id-a")
+    s.send(s.task_ended("a", "interrupted"))
+
+    assert s.observer.traceparent("id-a") == while_open
+    assert s.observer.traceparent("nobody") is None
+    root = s.observer.traceparent()
+    s.send(s.run_ended())
+    task, run = recorder.one("run_step a").context, recorder.one("invoke_workflow").context
+    assert (
+        while_open == f"00-{task.trace_id:032x}-{task.span_id:016x}-03"
+        or while_open == f"00-{task.trace_id:032x}-{task.span_id:016x}-01"
+    )
+    assert root is not None and f"{run.span_id:016x}" in root
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        ("cancelled", CancelledError()),
+        ("abandoned", GeneratorExit()),
+        ("handed_over", ParentCommand(Command(goto="x", graph=Command.PARENT))),
+        ("interrupted", GraphInterrupt()),
+        ("drained", None),
+    ],
+)
+def test_control_flow_is_never_an_error(
+    provider: TracerProvider, recorder: Any, status: Any, error: BaseException | None
+) -> None:
+    """Stopping, leaving, pausing and jumping are told by the status attribute and the reason."""
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended("a", "cancelled", error, reason="sibling_error"))
+    s.send(s.run_ended(ROOT, status, error, reason="consumer_closed"))
+
+    assert all(span.status.status_code is StatusCode.UNSET and not span.events for span in recorder.finished)
+    assert recorder.one("run_step a").attributes["tracegraph.task.reason"] == "sibling_error"
+    run = recorder.one("invoke_workflow").attributes
+    assert (run["tracegraph.run.status"], run["tracegraph.run.reason"]) == (status, "consumer_closed")
+
+
+def test_users_own_error_of_a_familiar_name_is_an_error(provider: TracerProvider, recorder: Any) -> None:
+    """The type decides, not the name."""
+    fake = type("GraphInterrupt", (Exception,), {})("mine")
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended("a", "failed", fake), s.run_ended(ROOT, "failed", fake))
+
+    assert recorder.one("run_step a").status.status_code is StatusCode.ERROR
+
+
+def test_step_limit_is_an_error_of_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """The recursion error leaves the run, so the run has failed, although no task has."""
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended(), s.run_ended(ROOT, "step_limit", GraphRecursionError("too many", limit=1)))
+
+    run = recorder.one("invoke_workflow")
+    assert run.status.status_code is StatusCode.ERROR
+    assert run.attributes["tracegraph.run.status"] == "step_limit"
+    assert recorder.one("run_step a").status.status_code is StatusCode.UNSET
+
+
+def test_exception_that_cannot_be_printed_still_ends_its_spans(provider: TracerProvider, recorder: Any) -> None:
+    """The error is the user's, and so is its __str__."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended("a", "failed", Mute()), s.run_ended(ROOT, "failed", Mute()))
+
+    assert not recorder.open
+    assert recorder.one("run_step a").status.description == "(the exception has no printable message)"
+
+
+def test_huge_error_message_is_cut(provider: TracerProvider, recorder: Any) -> None:
+    """Backends drop spans with fat values; what matters stands at both ends."""
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.task_ended("a", "failed", ValueError("x" * 100_000)), s.run_ended())
+
+    span = recorder.one("run_step a")
+    assert len(span.status.description) <= 1000
+    assert len(span.events[0].attributes["exception.stacktrace"]) < 17_000
+
+
+def everything_open(s: Script) -> None:
+    """Leave one span of every kind open."""
+    s.send(s.step(1, tasks=2, has_span=True), s.task("a", has_attempts=True), s.attempt(1), s.model(70), s.tool(71, parent=70))
+    s.send(s.task("b"), s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", ns="b:id-b"))
+    s.send(s.step(1, run_id=CHILD, has_span=True), s.task("inner", run_id=CHILD))
+    s.send(s.run_started(OTHER, parent_run_id=CHILD, parent_task_id="id-inner", ns="b:id-b|inner:id-inner"))
+    s.send(e.CheckpointStarted(ROOT, "", 1, next(s.clock), "cp-5", "cp-4", "loop", ("x",), True, False))
+
+
+OPEN_NAMES = [
+    "attempt", "chat FakeModel", "checkpoint put", "execute_tool lookup", "invoke_workflow", "invoke_workflow", "invoke_workflow",
+    "run_step a", "run_step b", "run_step inner", "superstep", "superstep",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "abandoned", "interrupted", "step_limit", "drained"])
+def test_end_of_the_run_ends_whatever_is_still_open(
+    provider: TracerProvider, recorder: Any, caplog: pytest.LogCaptureFixture, status: Any
+) -> None:
+    """Exactly one end per span on every exit, children before parents, and no complaint from the SDK."""
+    s = Script(provider)
+    everything_open(s)
+    error = KeyboardInterrupt() if status == "failed" else None
+
+    with caplog.at_level(logging.WARNING):
+        s.send(s.run_ended(ROOT, status, error))
+        s.send(
+            s.task_ended("a"), s.tool_ended(71), s.attempt_ended(1), s.run_ended(CHILD), s.run_ended()
+        )  # too late, all of them
+        assert s.observer is not None
+        s.observer.close()
+
+    assert not recorder.open
+    assert sorted(span.name for span in recorder.finished) == OPEN_NAMES
+    ended = [span.context.span_id for span in recorder.finished]
+    for span in recorder.finished:
+        if span.parent is not None:
+            assert ended.index(span.context.span_id) < ended.index(span.parent.span_id)
+    assert [span.name for span in recorder.finished if span.status.status_code is StatusCode.ERROR] == (
+        ["invoke_workflow"] if status == "failed" else []
+    )
+    assert not caplog.records
+
+
+def test_close_ends_everything_where_no_event_will_come(provider: TracerProvider, recorder: Any) -> None:
+    """The driver's last resort (garbage collection, interpreter exit): all ended, none an error."""
+    s = Script(provider)
+    everything_open(s)
+    assert s.observer is not None
+
+    s.observer.close()
+
+    assert not recorder.open
+    assert {span.status.status_code for span in recorder.finished} == {StatusCode.UNSET}
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_raising_span_processor_loses_no_end(provider: TracerProvider, recorder: Any, kind: type[BaseException]) -> None:
+    """Processors are the application's code; the error reaches the Hub once every span has ended."""
+    s = Script(provider)
+    everything_open(s)
+    recorder.raises = kind
+
+    with pytest.raises(kind, match="of the application"):
+        s.send(s.run_ended())
+
+    assert not recorder.open
+
+
+def test_nested_run_ends_what_it_left_open_and_nothing_else(provider: TracerProvider, recorder: Any) -> None:
+    """A child run that fails closes its own tasks; its parent's task goes on."""
+    s = Script(provider)
+    s.send(s.step(), s.task("b"), s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", ns="b:id-b"))
+    s.send(s.step(run_id=CHILD), s.task("inner", run_id=CHILD), s.run_ended(CHILD, "failed", ValueError("x")))
+
+    assert sorted(recorder.open.values()) == ["invoke_workflow", "run_step b"]
+    s.send(s.task_ended("b"), s.run_ended())
+    assert recorder.edges() == [
+        (None, "invoke_workflow"), ("invoke_workflow", "run_step b"), ("invoke_workflow", "run_step inner"),
+        ("run_step b", "invoke_workflow"),
+    ]  # fmt: skip
+
+
+def test_end_of_a_task_ends_the_nested_runs_its_code_left_running(provider: TracerProvider, recorder: Any) -> None:
+    """A timed-out body may never announce the end of a run it drove; nothing outlives its task."""
+    s = Script(provider)
+    s.send(s.step(), s.task("b"), s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b"))
+    s.send(s.task("inner", run_id=CHILD), s.task_ended("b", "cancelled"))
+
+    assert list(recorder.open.values()) == ["invoke_workflow"]
+    s.send(s.task_ended("inner", run_id=CHILD), s.run_ended(CHILD), s.run_ended())
+    assert len(recorder.finished) == 4
+
+
+def test_second_attempt_may_run_the_same_nested_tasks_again(provider: TracerProvider, recorder: Any) -> None:
+    """A retry goes on in the same child namespace, so ids come back; the first attempt's spans have ended by then."""
+    s = Script(provider)
+    child = {"parent_run_id": ROOT, "parent_task_id": "id-a"}
+    s.send(s.step(), s.task(has_attempts=True), s.attempt(1), s.run_started(CHILD, **child), s.task("inner", run_id=CHILD))
+    s.send(s.attempt_ended(1, TimeoutError(), will_retry=True), s.attempt(2), s.run_started(OTHER, **child))
+    s.send(s.task("inner", run_id=OTHER), s.task_ended("inner", run_id=OTHER), s.run_ended(OTHER))
+    s.send(s.attempt_ended(2), s.task_ended(), s.run_ended())
+
+    assert not recorder.open
+    inner = recorder.named("run_step inner")
+    assert [span.attributes["tracegraph.task.status"] for span in inner] == ["abandoned", "completed"]
+
+
+def test_awaited_save_is_below_the_superstep_and_a_background_one_below_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """Who waits for the saver shows in the tree; an in-memory saver does no I/O and has no span."""
+
+    def put(checkpoint_id: str, *, does_io: bool, is_awaited: bool) -> e.CheckpointStarted:
+        return e.CheckpointStarted(ROOT, "", 1, next(s.clock), checkpoint_id, None, "loop", ("a", "b"), does_io, is_awaited)
+
+    s = Script(provider)
+    s.send(s.step(1, has_span=True), put("awaited", does_io=True, is_awaited=True), put("back", does_io=True, is_awaited=False))
+    s.send(put("memory", does_io=False, is_awaited=True))
+    s.send(e.CheckpointSaved(ROOT, "", 1, next(s.clock), "awaited", None, "loop", (), None), s.step_ended())
+    s.send(e.CheckpointSaved(ROOT, "", 1, next(s.clock), "back", None, "loop", (), OSError("disk full")), s.run_ended())
+
+    awaited, back = recorder.named("checkpoint put")
+    assert recorder.parent_of(awaited) is recorder.one("superstep")
+    assert recorder.parent_of(back) is recorder.one("invoke_workflow")
+    assert awaited.attributes["tracegraph.checkpoint.changed"] == 2
+    assert awaited.status.status_code is StatusCode.UNSET
+    assert (back.status.status_code, exceptions(back)) == (StatusCode.ERROR, ["OSError"])
+
+
+def test_cache_hit_is_a_step_of_no_length(provider: TracerProvider, recorder: Any) -> None:
+    """A served task does not vanish from the trace, whether or not it was announced as started."""
+    s = Script(provider)
+    s.send(s.step(), s.task_ended("silent", "cached"))
+    s.send(e.CacheLooked(ROOT, "", 1, next(s.clock), "id-loud", "loud", True), s.task("loud"), s.task_ended("loud", "cached"))
+    s.send(
+        s.task("cold"), e.CacheLooked(ROOT, "", 1, next(s.clock), "id-cold", "cold", False), s.task_ended("cold"), s.run_ended()
+    )
+
+    silent = recorder.one("run_step silent")
+    assert silent.start_time == silent.end_time
+    assert [recorder.one(f"run_step {n}").attributes["tracegraph.cache.hit"] for n in ("silent", "loud", "cold")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_functional_call_is_below_its_caller(provider: TracerProvider, recorder: Any) -> None:
+    """A task() call lies inside the task that made it, not beside it."""
+    s = Script(provider)
+    s.send(s.step(), s.task("main"), s.task("sub", caller_id="id-main"), s.task_ended("sub"), s.task_ended("main"), s.run_ended())
+
+    assert recorder.parent_of(recorder.one("run_step sub")) is recorder.one("run_step main")
+
+
+def test_drain_and_starved_join_are_events_of_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """Both are rare and explain why a run ended where it did."""
+    s = Script(provider)
+    s.send(e.Drained(ROOT, "", 1, next(s.clock), "shutdown", ("b",)))
+    s.send(e.JoinStarved(ROOT, "", 1, next(s.clock), "join:a+b:c", "c", ("b",)))
+    s.send(e.ObserverFailed(ROOT, "", 1, next(s.clock), "MyHandler", ValueError(), "TaskStarted"), s.run_ended(ROOT, "drained"))
+
+    run = recorder.one("invoke_workflow")
+    assert [event.name for event in run.events] == ["tracegraph.run.drained", "tracegraph.join.starved"]
+    assert run.events[1].attributes["tracegraph.join.waiting_for"] == ("b",)
+    assert run.attributes["tracegraph.run.reason"] == "shutdown"
+    assert run.attributes["tracegraph.observers.failed"] == ("MyHandler",)
+
+
+class Answer:
+    """What a chat model hands back, by duck type."""
+
+    id = "resp-1"
+    response_metadata = {"model_name": "m-2026", "finish_reason": "stop"}
+    usage_metadata = {"input_tokens": 5, "output_tokens": 3, "output_token_details": {"reasoning": 2}}
+
+
+def test_model_call_reports_model_usage_and_first_chunk(provider: TracerProvider, recorder: Any) -> None:
+    """Tokens are counted, never recorded one by one; what the model did not report stays absent."""
+    s = Script(provider, thread_id="t-1")
+    start = s.model(70, model="m", temperature=0.5, provider="openai")
+    s.send(s.step(), s.task(), start)
+    for _ in range(300):
+        s.send(e.ModelToken(ROOT, "", 1, next(s.clock), "id-a", UUID(int=70), None, "FakeModel", "x", None))
+    s.send(e.ModelEnded(ROOT, "", 1, next(s.clock), "id-a", UUID(int=70), None, "FakeModel", Answer(), None))
+    s.send(s.task_ended(), s.run_ended())
+
+    span = recorder.one("chat m")
+    assert span.kind is SpanKind.CLIENT
+    assert recorder.parent_of(span) is recorder.one("run_step a")
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "m",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.conversation.id": "t-1",
+        "gen_ai.response.id": "resp-1",
+        "gen_ai.response.model": "m-2026",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.response.time_to_first_chunk": 0.003,
+        "gen_ai.usage.input_tokens": 5,
+        "gen_ai.usage.output_tokens": 3,
+        "gen_ai.usage.reasoning.output_tokens": 2,
+        "tracegraph.stream.chunks": 300,
+    }
+    assert [event.name for event in span.events] == ["tracegraph.stream.first_chunk"]
+
+
+def test_tool_call_is_below_the_call_that_made_it(provider: TracerProvider, recorder: Any) -> None:
+    """A parent call beats the task; an interrupt inside a tool is no error, a real exception is."""
+    s = Script(provider)
+    s.send(s.step(), s.task(), s.tool(70), s.tool(71, parent=70), s.tool(72))
+    s.send(
+        s.tool_ended(71, ValueError("no")), s.tool_ended(72, GraphInterrupt()), s.tool_ended(70), s.task_ended(), s.run_ended()
+    )
+
+    failed, paused, outer = recorder.named("execute_tool lookup")
+    assert recorder.parent_of(failed) is outer
+    assert recorder.parent_of(outer) is recorder.one("run_step a")
+    assert (failed.status.status_code, exceptions(failed)) == (StatusCode.ERROR, ["ValueError"])
+    assert (paused.status.status_code, paused.attributes["tracegraph.call.status"]) == (StatusCode.UNSET, "interrupted")
+    assert outer.attributes["gen_ai.tool.call.id"] == "call-7"
+
+
+def test_retrieval_counts_documents(provider: TracerProvider, recorder: Any) -> None:
+    """How many, not what they say; a call outside any known task hangs below the run."""
+    s = Script(provider)
+    s.send(e.RetrievalStarted(ROOT, "", 1, next(s.clock), "nobody", UUID(int=9), None, "faq", None, "query", (), {}))
+    s.send(e.RetrievalEnded(ROOT, "", 1, next(s.clock), "nobody", UUID(int=9), None, "faq", ["d1", "d2"], None), s.run_ended())
+
+    span = recorder.one("retrieval")
+    assert span.attributes["tracegraph.retrieval.documents"] == 2
+    assert recorder.parent_of(span) is recorder.one("invoke_workflow")
+
+
+def test_scope_makes_the_tasks_span_current_only_in_its_own_context(provider: TracerProvider, recorder: Any) -> None:
+    """User spans opened in the task's Context are its children; the caller's context never sees any of it."""
+    s = Script(provider)
+    task = s.task(has_attempts=True)
+    attempt = s.attempt(1)
+    s.send(s.step(), task, attempt)
+    tracer = provider.get_tracer("user")
+    assert s.observer is not None
+
+    ours = copy_context()
+    ours.run(s.observer.scope, attempt)
+    ours.run(lambda: tracer.start_span("mine").end())
+
+    assert trace.get_current_span() is trace.INVALID_SPAN
+    s.send(s.attempt_ended(1), s.task_ended(), s.run_ended())
+    assert recorder.parent_of(recorder.one("mine")) is recorder.one("attempt")
+
+
+def test_nested_run_is_below_the_users_span_it_was_called_in(provider: TracerProvider, recorder: Any) -> None:
+    """The ambient span wins if it is of this trace; in a bare thread the task's own span is the parent."""
+    s = Script(provider)
+    task = s.task("b")
+    s.send(s.step(), task)
+    assert s.observer is not None
+
+    def node() -> None:
+        assert s.observer is not None
+        s.observer.scope(task)
+        with provider.get_tracer("user").start_as_current_span("mine"):
+            s.send(s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", is_named=True))
+            s.send(s.run_ended(CHILD))
+
+    copy_context().run(node)
+    s.send(s.run_started(OTHER, parent_run_id=ROOT, parent_task_id="id-b", name="bare", is_named=True), s.run_ended(OTHER))
+    s.send(s.task_ended("b"), s.run_ended())
+
+    assert recorder.parent_of(recorder.one("invoke_workflow sub")) is recorder.one("mine")
+    assert recorder.parent_of(recorder.one("invoke_workflow bare")) is recorder.one("run_step b")
+
+
+def test_foreign_span_that_happens_to_be_current_adopts_no_nested_run(provider: TracerProvider, recorder: Any) -> None:
+    """A span of another trace in the calling thread is not where the nested run belongs."""
+    s = Script(provider)
+    s.send(s.step(), s.task("b"))
+    with provider.get_tracer("user").start_as_current_span("foreign"):
+        s.send(s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", is_named=True), s.run_ended(CHILD))
+    s.send(s.task_ended("b"), s.run_ended())
+
+    assert recorder.parent_of(recorder.one("invoke_workflow sub")) is recorder.one("run_step b")
+
+
+def test_root_run_is_a_child_of_the_ambient_span(provider: TracerProvider, recorder: Any) -> None:
+    """A run inside a request's span belongs to the request's trace."""
+    with provider.get_tracer("user").start_as_current_span("request"):
+        s = Script(provider)
+    s.send(s.run_ended())
+
+    assert recorder.edges() == [(None, "request"), ("request", "invoke_workflow")]
+
+
+def test_context_of_the_root_makes_the_runs_span_current(provider: TracerProvider) -> None:
+    """What the driver attaches in the run's own Context, and never detaches."""
+    s = Script(provider)
+
+    def inside() -> str:
+        attach_here(s.context)
+        return trace.get_current_span().name  # type: ignore[attr-defined]
+
+    assert copy_context().run(inside) == "invoke_workflow"
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+def test_no_provider_means_no_observer_and_no_context() -> None:
+    """Without a real provider a run is not observed at all."""
+    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", False, {}, None, (), {}, None, False, None)
+
+    assert spans_for_root(started, provider=trace.NoOpTracerProvider()) == (None, None)
+
+
+def test_sampled_out_root_leaves_no_observer_but_keeps_its_decision_for_users_spans(recorder: Any) -> None:
+    """Spans of node code must not become roots of their own where the run was sampled out."""
+    provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
+    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", False, {}, None, (), {}, None, False, None)
+
+    observer, context = spans_for_root(started, provider=provider)
+
+    assert observer is None
+    root = trace.get_current_span(context).get_span_context()
+    assert root.is_valid and not root.trace_flags.sampled
