@@ -367,10 +367,14 @@ def test_handler_without_on_chat_model_start_gets_prompts() -> None:
         async def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
             raise NotImplementedError
 
+    class AllLater(SaysNoLater):
+        async def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:  # type: ignore[override]
+            seen.append(prompts)
+
     seen: list[list[str]] = []
     messages = [[{"role": "user", "content": "hi"}, Message(), "plain"]]
-    observe(HandlerObserver([OnlyPrompts(), SaysNo(), SaysNoLater()]), model_started(messages=messages))
-    assert seen == [["user: hi\nAI: hello\nplain"]] * 3
+    observe(HandlerObserver([OnlyPrompts(), SaysNo(), SaysNoLater(), AllLater()]), model_started(messages=messages))
+    assert seen == [["user: hi\nAI: hello\nplain"]] * 4
 
 
 def test_tool_call_inside_which_a_model_is_called() -> None:
@@ -567,6 +571,44 @@ def test_langchain_tracer_builds_its_run_tree() -> None:
         ("a", True, []),
         ("a", False, ["route"]),
     ]
+
+
+def test_not_implemented_is_a_failure_like_any_other_where_nothing_can_be_called_instead(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Only on_chat_model_start has a substitute, and only in a handler of prompts."""
+
+    class SaysNo:
+        def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+            raise NotImplementedError
+
+        async def on_chain_start(self, *args: Any, **kwargs: Any) -> None:
+            raise NotImplementedError
+
+        ignore_llm = True
+
+        def on_llm_start(self, *args: Any, **kwargs: Any) -> None:
+            raise AssertionError
+
+    observer = HandlerObserver([SaysNo()])
+    observe(observer, run_started(), model_started())
+    assert observer.failure_count == len(caplog.records) == 2
+
+
+def test_handler_without_a_readable_signature_gets_everything() -> None:
+    """A callable made in C has no parameters to look at."""
+
+    class Built:
+        on_chain_start = dict
+
+    observer = HandlerObserver([Built()])
+    observe(observer, run_started())
+    assert (observer.failure_count, len(observer.handlers)) == (1, 1)
+
+
+def test_ends_without_a_start_are_passed_over() -> None:
+    """An observer that came late must not invent runs."""
+    assert told(run_ended(), task_ended(), branch_ended(), task_started(), branch_ended()).names() == ["on_chain_start"]
 
 
 # Which runs

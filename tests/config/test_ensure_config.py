@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from tracegraph.callbacks import CallbackManager
-from tracegraph.config import ensure_config, get_config, get_store, get_stream_writer, merge_configs, patch_config
+from tracegraph.config import (
+    ensure_config,
+    get_config,
+    get_store,
+    get_stream_writer,
+    merge_callbacks,
+    merge_configs,
+    patch_config,
+)
 from tracegraph.current import CURRENT
 
 
@@ -244,3 +252,19 @@ def test_helpers_outside_a_run_say_so(helper: Any) -> None:
     """There is nothing to return."""
     with pytest.raises(RuntimeError, match="outside a run"):
         helper()
+
+
+def test_empty_callbacks_add_nothing_and_copies_are_returned() -> None:
+    """The caller's list or manager is never handed on as it is."""
+    given, manager = [1], CallbackManager([1])
+    assert merge_callbacks(given, []) is given
+    assert merge_callbacks(None, given) == given
+    assert merge_callbacks(None, given) is not given
+    copy = merge_callbacks([], manager)
+    assert copy is not manager
+    assert copy.handlers == [1]
+
+
+def test_merge_configs_merges_metadata() -> None:
+    """Later keys win."""
+    assert merge_configs({"metadata": {"a": 1, "b": 1}}, {"metadata": {"b": 2}})["metadata"] == {"a": 1, "b": 2}

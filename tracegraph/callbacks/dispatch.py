@@ -238,8 +238,6 @@ class HandlerObserver:
 
     def _branch_started(self, node: NodeRun, event: BranchStarted) -> Awaitable[None] | None:
         opened = None if node.is_open else self._open(node)
-        if node.id is None:
-            return opened
         # A node's sequence is body, state write, branches; the start node has no body.
         position = event.position + (2 if node.name == START else 3)
         tags = [f"seq:step:{position}", *node.inherited]

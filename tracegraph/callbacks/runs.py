@@ -35,7 +35,7 @@ def branch_run_id(node_run: UUID, position: int) -> UUID:
 class Run:
     """A graph run, or one inside a node: its own tags, and what the runs inside it inherit."""
 
-    id: UUID | None
+    id: UUID
     parent: UUID | None
     tags: list[str] = field(default_factory=list)
     inherited: list[str] = field(default_factory=list)
