@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, NotRequired, Optional, Required, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NotRequired, Required, TypedDict, TypeVar
 
 import pytest
 from pydantic import BaseModel
@@ -85,7 +85,12 @@ def test_inherited_fields_count_and_slots_do_not() -> None:
 
 @pytest.mark.parametrize(
     ("schema", "kind"),
-    [(int, "LastValue"), (dict, "LastValue"), (list[int], "LastValue"), (Annotated[list, operator.add], "BinaryOperatorAggregate")],
+    [
+        (int, "LastValue"),
+        (dict, "LastValue"),
+        (list[int], "LastValue"),
+        (Annotated[list, operator.add], "BinaryOperatorAggregate"),
+    ],
 )
 def test_any_other_type_is_the_whole_state(schema: Any, kind: str) -> None:
     """A state that is one value has one channel, `__root__`."""
@@ -211,7 +216,7 @@ def test_a_reducer_without_a_signature_is_an_error() -> None:
     [
         (RemainingSteps, RemainingStepsManager),
         (IsLastStep, IsLastStepManager),
-        (Optional[RemainingSteps], RemainingStepsManager),
+        (RemainingSteps | None, RemainingStepsManager),
         (NotRequired[RemainingSteps], RemainingStepsManager),
     ],
 )
@@ -237,7 +242,7 @@ def test_managed_values_are_not_allowed_in_input_and_output() -> None:
 
 @pytest.mark.parametrize(
     ("typ", "empty"),
-    [(list, []), (int, 0), (Sequence[int], []), (dict[str, int], {}), (Optional[int], MISSING)],
+    [(list, []), (int, 0), (Sequence[int], []), (dict[str, int], {}), (int | None, MISSING)],
 )
 def test_reducer_channels_start_with_the_empty_value_of_their_type(typ: Any, empty: Any) -> None:
     """S4: they are in the first node's input; a type without an empty value starts empty."""
@@ -253,7 +258,9 @@ def test_a_plain_field_keeps_the_reducer_of_an_earlier_schema() -> None:
         log: list
 
     assert isinstance(StateGraph(State, input_schema=Plain).channels["log"], BinaryOperatorAggregate)
-    with pytest.raises(GraphDefinitionError, match="field 'log' of schema 'State' is a value with the reducer 'add'.*a LastValue"):
+    with pytest.raises(
+        GraphDefinitionError, match="field 'log' of schema 'State' is a value with the reducer 'add'.*a LastValue"
+    ):
         StateGraph(Plain, input_schema=State)
 
 
@@ -272,24 +279,32 @@ def test_two_reducers_for_one_field_conflict_unless_one_is_a_lambda() -> None:
 
 def test_a_conflict_adds_nothing() -> None:
     """The builder is as if the call had not been made."""
+
+    class Other(TypedDict):
+        new: int
+        log: Annotated[list, keep]
+
     builder = StateGraph(State)
-    other = TypedDict("Other", {"new": int, "log": Annotated[list, keep]})  # type: ignore[operator]
 
     with pytest.raises(GraphDefinitionError):
-        builder.add_node("n", body, input_schema=other)
+        builder.add_node("n", body, input_schema=Other)
 
     assert (list(builder.channels), builder.nodes) == (["log", "total"], {})
 
 
 def test_two_managed_values_for_one_field_conflict() -> None:
     """They compute different things; a plain field takes what is there."""
-    last = TypedDict("Last", {"left": IsLastStep})  # type: ignore[operator]
-    plain = TypedDict("Plain", {"left": int})  # type: ignore[operator]
+
+    class Last(TypedDict):
+        left: IsLastStep
+
+    class Plain(TypedDict):
+        left: int
 
     with pytest.raises(GraphDefinitionError, match="managed value IsLastStepManager.*managed value RemainingStepsManager"):
-        StateGraph(Left).add_node("n", body, input_schema=last)
-    builder = StateGraph(Left).add_node("n", body, input_schema=plain)
-    assert builder.schemas.managed_of(plain) == (("left", RemainingStepsManager),)
+        StateGraph(Left).add_node("n", body, input_schema=Last)
+    builder = StateGraph(Left).add_node("n", body, input_schema=Plain)
+    assert builder.schemas.managed_of(Plain) == (("left", RemainingStepsManager),)
 
 
 def test_annotations_that_cannot_be_resolved_are_an_error() -> None:
@@ -358,6 +373,13 @@ def test_the_views_of_a_graph() -> None:
 
 def narrow(state: Left) -> None: ...
 def unresolved(state: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+class Hollow:
+    x: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+
+def hollow(state: Hollow) -> None: ...
 def plain_dict(state: dict) -> None: ...
 def nothing() -> None: ...
 
@@ -377,6 +399,7 @@ class Callable_:
         (Callable_, State),
         (unresolved, State),
         (plain_dict, State),
+        (hollow, State),
         (nothing, State),
         (lambda state: None, State),
         (max, State),

@@ -38,11 +38,11 @@ def schema_model(schema: Any, schemas: Schemas, name: str) -> type[BaseModel]:
         root: Any = found[ROOT]
         return create_model(name, __base__=RootModel, root=(_portable(root.UpdateType), None))
     defaults = _defaults(schema)
-    required = getattr(schema, "__required_keys__", frozenset(found))
+    optional = _optional_keys(schema) if _is_typed_dict(schema) else frozenset()
     parts: dict[str, Any] = {}
     for key, field in found.items():
         if not isinstance(field, type):
-            is_optional = key not in required or _takes_none(field.UpdateType)
+            is_optional = key in optional or _takes_none(field.UpdateType)
             parts[key] = (_portable(field.UpdateType), defaults.get(key, None if is_optional else ...))
     return create_model(name, **parts)
 
@@ -80,6 +80,16 @@ def _takes_none(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, UnionType) and type(None) in get_args(annotation)
 
 
+def _optional_keys(schema: Any) -> frozenset[str]:
+    """Return the keys of a TypedDict that may be missing.
+
+    Its own sets do not see ``NotRequired`` in annotations that are text (``from __future__ import annotations``).
+    """
+    hints = get_type_hints(schema, include_extras=True)
+    marked = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
+    return frozenset(marked | {key for key in schema.__optional_keys__ if get_origin(hints[key]) is not Required})
+
+
 def _defaults(schema: Any) -> dict[str, Any]:
     if not is_dataclass(schema):
         return {}
@@ -115,10 +125,11 @@ def _portable(annotation: Any, *, needs_it: bool = sys.version_info < (3, 12), i
 def _portable_typed_dict(schema: Any, inside: tuple[Any, ...]) -> Any:
     from typing_extensions import TypedDict
 
+    optional = _optional_keys(schema)
     parts: dict[str, Any] = {}
     for key, hint in get_type_hints(schema, include_extras=True).items():
         bare = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
-        mark: Any = Required if key in schema.__required_keys__ else NotRequired
+        mark: Any = NotRequired if key in optional else Required
         parts[key] = mark[_portable(bare, inside=inside)]
     make: Any = TypedDict
     made = make(schema.__name__, parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -42,7 +42,7 @@ def instance_pairs(value: Any, keys: Sequence[str]) -> list[tuple[str, Any]] | N
     Its annotated fields count, and any other attribute that is one of *keys*. A value of None counts only if
     the field has another default or (Pydantic) was set: else a partly filled instance would erase state.
     """
-    cls: Hashable = type(value)
+    cls: Any = type(value)
     known = _fields_of(cls)
     if known is None:
         return None
