@@ -14,7 +14,9 @@ from tracegraph.graph.schema import ROOT, Schemas
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["context_jsonschema", "schema_jsonschema", "schema_model"]
+__all__ = ["context_jsonschema", "converted", "schema_jsonschema", "schema_model"]
+
+_TAKES_ALL_TYPED_DICTS = sys.version_info >= (3, 12)
 
 
 def schema_jsonschema(schema: Any, schemas: Schemas, name: str) -> dict[str, Any]:
@@ -102,27 +104,30 @@ def _defaults(schema: Any) -> dict[str, Any]:
     return made
 
 
-def _portable(annotation: Any, *, needs_it: bool = sys.version_info < (3, 12), inside: tuple[Any, ...] = ()) -> Any:
-    """Return *annotation* with each ``typing.TypedDict`` as one of typing_extensions: Pydantic refuses the former before 3.12.
+def _portable(annotation: Any) -> Any:
+    """Return *annotation* in a form that Pydantic takes: before Python 3.12 it refuses ``typing.TypedDict``."""
+    return annotation if _TAKES_ALL_TYPED_DICTS else converted(annotation)
+
+
+def converted(annotation: Any, inside: tuple[Any, ...] = ()) -> Any:
+    """Return *annotation* with each ``typing.TypedDict`` as one of typing_extensions.
 
     Inside itself, such a TypedDict becomes a plain ``dict``, for a copy cannot refer to itself.
     """
-    if not needs_it:
-        return annotation
     if _is_typed_dict(annotation):
         if annotation in inside:
             return dict[str, Any]
-        return _portable_typed_dict(annotation, (*inside, annotation)) if type(annotation).__module__ == "typing" else annotation
+        return _converted_typed_dict(annotation, (*inside, annotation)) if type(annotation).__module__ == "typing" else annotation
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return Annotated[(_portable(arguments[0], inside=inside), *annotation.__metadata__)]
-    made = tuple(_portable(argument, inside=inside) for argument in arguments)
+        return Annotated[(converted(arguments[0], inside), *annotation.__metadata__)]
+    made = tuple(converted(argument, inside) for argument in arguments)
     if made == arguments:
         return annotation
     return Union[made] if origin in (Union, UnionType) else origin[made]  # noqa: UP007  # the arguments are known at run time only
 
 
-def _portable_typed_dict(schema: Any, inside: tuple[Any, ...]) -> Any:
+def _converted_typed_dict(schema: Any, inside: tuple[Any, ...]) -> Any:
     from typing_extensions import TypedDict
 
     optional = _optional_keys(schema)
@@ -130,7 +135,7 @@ def _portable_typed_dict(schema: Any, inside: tuple[Any, ...]) -> Any:
     for key, hint in get_type_hints(schema, include_extras=True).items():
         bare = get_args(hint)[0] if get_origin(hint) in (Required, NotRequired) else hint
         mark: Any = NotRequired if key in optional else Required
-        parts[key] = mark[_portable(bare, inside=inside)]
+        parts[key] = mark[converted(bare, inside)]
     make: Any = TypedDict
     made = make(schema.__name__, parts)
     made.__doc__ = schema.__doc__
