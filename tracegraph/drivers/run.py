@@ -26,6 +26,7 @@ from tracegraph.engine.reports import CloseRequested, DrainRequested, Report, Ta
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
+from tracegraph.engine.views import read
 from tracegraph.errors import GraphInterrupt, RunClosed, TracegraphWarning
 from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
 from tracegraph.runtime import Runtime
@@ -142,6 +143,10 @@ class Run(ABC):
     def first_attempt_time(self, task: Task) -> float:
         """Return when the task's first attempt began, in seconds since the epoch."""
         return self.first_attempts.setdefault(task.id, time.time())
+
+    def read_output(self, keys: str | Sequence[str]) -> Any:
+        """Return the values of other channels than the graph's own output."""
+        return read(self.engine.store.values, keys)
 
     # --- opening -------------------------------------------------------------------------------------------
 

@@ -62,8 +62,8 @@ class Projector:
                 pass
 
     def _send(self, mode: str, ns: str, data: Any, interrupts: tuple[Any, ...] = ()) -> None:
-        relative = tuple(ns.split(NS_SEP)) if ns else ()
-        self._sink(Part(mode, relative, data, interrupts))
+        below = ns[len(self._inner) :] if ns != self._ns else ""
+        self._sink(Part(mode, tuple(below.split(NS_SEP)) if below else (), data, interrupts))
 
     def _keys_of(self, values: Mapping[str, Any], ns: str) -> str | Sequence[str]:
         # A child graph has channels of its own; of those, all that are no routing channels are shown.

@@ -1,0 +1,415 @@
+"""The executable graph's public face: a few lines each over a driver."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
+
+from tracegraph.channels.base import BaseChannel
+from tracegraph.config import RunnableConfig, merge_configs
+from tracegraph.constants import START
+from tracegraph.drivers.async_driver import AsyncRun
+from tracegraph.drivers.effects import arun_flow, run_flow
+from tracegraph.drivers.run import Launch
+from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.engine.actions import Finish
+from tracegraph.engine.node import Node
+from tracegraph.engine.topology import Topology
+from tracegraph.pregel.batch import abatch, batch
+from tracegraph.pregel.history import history_flow
+from tracegraph.pregel.launch import CallOptions, make_launch
+from tracegraph.pregel.node_builder import NodeBuilder
+from tracegraph.pregel.snapshot import state_flow
+from tracegraph.pregel.validation import check_graph
+from tracegraph.stream.parts import Part, Shape, checked_modes
+from tracegraph.stream.projector import Projector
+from tracegraph.stream.readers import AsyncPartReader, PartReader
+from tracegraph.types import Command, Durability, GraphOutput, RetryPolicy, StateSnapshot
+
+__all__ = ["Pregel"]
+
+_LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
+"""Modes whose parts are read while nodes run."""
+
+
+class Pregel:
+    """Named nodes that read and write channels in supersteps; compiled graphs and low-level ones alike.
+
+    It holds no run state, so one object serves any number of threads and event loops at once.
+    """
+
+    is_compiled_graph: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        nodes: Mapping[str, Node | NodeBuilder],
+        channels: Mapping[str, BaseChannel[Any, Any, Any]] | None,
+        input_channels: str | Sequence[str],
+        output_channels: str | Sequence[str],
+        stream_channels: str | Sequence[str] | None = None,
+        managed: Mapping[str, Any] | None = None,
+        interrupt_before_nodes: Sequence[str] | str = (),
+        interrupt_after_nodes: Sequence[str] | str = (),
+        checkpointer: Any = None,
+        store: Any = None,
+        cache: Any = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] = (),
+        cache_policy: Any = None,
+        context_schema: type[Any] | None = None,
+        config: RunnableConfig | None = None,
+        stream_mode: str = "values",
+        stream_eager: bool = False,
+        step_timeout: float | None = None,
+        name: str = "LangGraph",
+        is_named: bool = False,
+        debug: bool | None = None,
+        joins: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
+        auto_validate: bool = True,
+        strict: bool = False,
+    ) -> None:
+        self.nodes: dict[str, Node] = {key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()}
+        self.channels = {key: _keyed(key, channel) for key, channel in (channels or {}).items()}
+        self.managed = dict(managed or {})
+        self.input_channels = _as_given(input_channels)
+        self.output_channels = _as_given(output_channels)
+        self.stream_channels = tuple(self.channels) if stream_channels is None else _as_given(stream_channels)
+        self.interrupt_before = _breakpoints(interrupt_before_nodes)
+        self.interrupt_after = _breakpoints(interrupt_after_nodes)
+        self.checkpointer = checkpointer
+        self.store = store
+        self.cache = cache
+        self.cache_policy = cache_policy
+        self.default_retry = (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy)
+        self.context_schema = context_schema
+        self.config = config
+        self.stream_mode = stream_mode
+        self.stream_eager = stream_eager
+        self.step_timeout = step_timeout
+        self.name = name
+        self.is_named = is_named
+        self.debug = bool(debug)
+        self.joins = dict(joins or {})
+        self.strict = strict
+        if auto_validate:
+            self.validate()
+        self.topology = self._topology()
+
+    def _topology(self) -> Topology:
+        return Topology(
+            self.nodes,
+            self.channels,
+            input_channels=self.input_channels,
+            output_channels=self.output_channels,
+            stream_channels=self.stream_channels,
+            joins=self.joins,
+        )
+
+    def validate(self) -> Self:
+        """Check nodes and channels against each other.
+
+        Raises:
+            GraphDefinitionError: with everything that is wrong.
+        """
+        check_graph(self)
+        return self
+
+    # --- facts ---------------------------------------------------------------------------------------------
+
+    def get_name(self) -> str:
+        """Return the name the graph was compiled with, ``LangGraph`` if nobody chose one."""
+        return self.name
+
+    @property
+    def stream_channels_list(self) -> list[str]:
+        """Names of the streamed channels."""
+        return [self.stream_channels] if isinstance(self.stream_channels, str) else list(self.stream_channels)
+
+    @property
+    def stream_channels_asis(self) -> str | Sequence[str]:
+        """The streamed channels; a single one that is shown bare is a string."""
+        return self.stream_channels
+
+    def copy(self, update: Mapping[str, Any] | None = None) -> Self:
+        """Return a shallow copy with some attributes changed."""
+        made = copy.copy(self)
+        for key, value in (update or {}).items():
+            setattr(made, key, value)
+        made.topology = made._topology()
+        return made
+
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Self:
+        """Return a copy bound to a config; what a call passes is merged over it."""
+        made = copy.copy(self)
+        made.config = merge_configs(self.config, config, kwargs)  # type: ignore[arg-type]  # config keys as keywords
+        return made
+
+    # --- running -------------------------------------------------------------------------------------------
+
+    def invoke(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] = "values",
+        print_mode: str | Sequence[str] = (),
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        durability: Durability | None = None,
+        control: Any = None,
+        version: Literal["v1", "v2"] = "v1",
+    ) -> Any:
+        """Run to the end, or to an interrupt, and return the output.
+
+        A pause shows as the key ``__interrupt__`` of the result, or, with ``version="v2"``, in ``GraphOutput.interrupts``.
+        With another ``stream_mode`` the list of its parts is returned.
+        """
+        options = CallOptions(
+            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+        )
+        if stream_mode == "values" and not print_mode:
+            run = SyncRun(self._launch(input, config, options))
+            return self._result(run.drive(), run, output_keys, version)
+        reader = self._reader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
+        return _of_parts(list(reader), stream_mode, version)
+
+    async def ainvoke(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] = "values",
+        print_mode: str | Sequence[str] = (),
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        durability: Durability | None = None,
+        control: Any = None,
+        version: Literal["v1", "v2"] = "v1",
+    ) -> Any:
+        """Do what :meth:`invoke` does, on the running event loop."""
+        options = CallOptions(
+            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+        )
+        if stream_mode == "values" and not print_mode:
+            run = AsyncRun(self._launch(input, config, options))
+            return self._result(await run.drive(), run, output_keys, version)
+        reader = self._areader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
+        return _of_parts([part async for part in reader], stream_mode, version)
+
+    def stream(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] | None = None,
+        print_mode: str | Sequence[str] = (),
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        durability: Durability | None = None,
+        control: Any = None,
+        subgraphs: bool = False,
+        debug: bool | None = None,
+        version: Literal["v1", "v2"] = "v1",
+    ) -> Iterator[Any]:
+        """Run and yield the parts of the chosen stream modes; nothing runs before the first one is asked for.
+
+        One mode as a string gives bare payloads, several give ``(mode, payload)``; ``subgraphs`` puts the namespace in front,
+        ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run.
+        """
+        options = CallOptions(
+            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+        )
+        mode = self._stream_mode(stream_mode)
+        return self._reader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
+
+    def astream(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] | None = None,
+        print_mode: str | Sequence[str] = (),
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        durability: Durability | None = None,
+        control: Any = None,
+        subgraphs: bool = False,
+        debug: bool | None = None,
+        version: Literal["v1", "v2"] = "v1",
+    ) -> AsyncIterator[Any]:
+        """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
+        options = CallOptions(
+            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+        )
+        mode = self._stream_mode(stream_mode)
+        return self._areader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
+
+    def batch(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Invoke once per input, in threads, and return the outputs in order; ``config`` is one or one per input."""
+        return batch(self.invoke, inputs, config, return_exceptions=return_exceptions, **kwargs)
+
+    async def abatch(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Do what :meth:`batch` does, as asyncio tasks."""
+        return await abatch(self.ainvoke, inputs, config, return_exceptions=return_exceptions, **kwargs)
+
+    # --- state ---------------------------------------------------------------------------------------------
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the state of a thread: the newest, or at the checkpoint that *config* names."""
+        return run_flow(state_flow(self, config, subgraphs=subgraphs))
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Do what :meth:`get_state` does, awaiting the saver."""
+        return await arun_flow(state_flow(self, config, subgraphs=subgraphs))
+
+    def get_state_history(
+        self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
+    ) -> Iterator[StateSnapshot]:
+        """Yield a thread's states, newest first: those whose metadata match *filter*, older than *before*, at most *limit*."""
+        yield from run_flow(history_flow(self, config, filter=filter, before=before, limit=limit))
+
+    async def aget_state_history(
+        self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
+    ) -> AsyncIterator[StateSnapshot]:
+        """Do what :meth:`get_state_history` does, awaiting the saver."""
+        for found in await arun_flow(history_flow(self, config, filter=filter, before=before, limit=limit)):
+            yield found
+
+    # --- inside --------------------------------------------------------------------------------------------
+
+    def _launch(self, given: Any, config: RunnableConfig | None, options: CallOptions) -> Launch:
+        return make_launch(self, given, config, options)
+
+    def _output_keys(self, given: str | Sequence[str] | None) -> str | Sequence[str]:
+        return self.output_channels if given is None else given
+
+    def _stream_mode(self, given: str | Sequence[str] | None) -> str | Sequence[str]:
+        from tracegraph.current import CURRENT
+
+        if given is not None:
+            return given
+        # A graph streamed by a node most likely wants what its own caller wants: whole states.
+        return "values" if CURRENT.get() is not None else self.stream_mode
+
+    def _print_mode(self, given: str | Sequence[str], debug: bool | None) -> str | Sequence[str]:
+        return ("updates", "values") if (self.debug if debug is None else debug) else given
+
+    def _result(self, finish: Finish, run: SyncRun | AsyncRun, output_keys: str | Sequence[str] | None, version: str) -> Any:
+        value = finish.output
+        if output_keys is not None:
+            value = run.read_output(output_keys)
+        if version == "v2":
+            return GraphOutput(value, finish.interrupts)
+        if finish.interrupts:
+            shown = list(finish.interrupts)
+            return {**value, "__interrupt__": shown} if isinstance(value, dict) else {"__interrupt__": shown}
+        return value
+
+    def _reader(
+        self, given: Any, config: Any, options: CallOptions, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str
+    ) -> PartReader:
+        plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
+
+        def make() -> SyncRun:
+            launch = self._launch(given, config, options)
+            plan.prepare(launch)
+            run = SyncRun(launch)
+            plan.connect(run)
+            return run
+
+        return PartReader(make, plan.format)
+
+    def _areader(
+        self, given: Any, config: Any, options: CallOptions, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str
+    ) -> AsyncPartReader:
+        plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
+
+        def make() -> AsyncRun:
+            launch = self._launch(given, config, options)
+            plan.prepare(launch)
+            run = AsyncRun(launch)
+            plan.connect(run)
+            return run
+
+        return AsyncPartReader(make, plan.format)
+
+
+class _StreamPlan:
+    """What a ``stream`` call asked for, checked at the call."""
+
+    def __init__(self, graph: Pregel, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str) -> None:
+        self._modes = checked_modes(mode)
+        self._printed = frozenset(checked_modes(print_mode))
+        self._subgraphs = subgraphs
+        self._keys = graph.stream_channels if output_keys is None else _checked_keys(graph, output_keys)
+        self._eager = graph.stream_eager
+        self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter()
+
+    def prepare(self, launch: Launch) -> None:
+        """Tell the driver that somebody reads while it runs."""
+        launch.is_streaming = True
+        launch.is_live = self._subgraphs or self._eager or not _LIVE_MODES.isdisjoint(self._modes)
+
+    def connect(self, run: SyncRun | AsyncRun) -> None:
+        """Let the run's events become parts."""
+        wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
+        is_live = run.launch.is_live
+
+        def sink(part: Part) -> None:
+            if part.mode in printed:
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))
+            if part.mode in wanted:
+                parts.append(part)
+                if is_live:
+                    run.ring()
+
+        projector = Projector(
+            (*self._modes, *self._printed), ns=run.ns, subgraphs=self._subgraphs, output_keys=self._keys, sink=sink
+        )
+        run.launch.own_observers = [*run.launch.own_observers, projector]
+
+
+def _checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:
+    from tracegraph.errors import InvalidInputError
+
+    for key in (keys,) if isinstance(keys, str) else keys:
+        if key not in graph.channels:
+            raise InvalidInputError(f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}")
+    return keys
+
+
+def _of_parts(parts: list[Any], stream_mode: str | Sequence[str], version: str) -> Any:
+    if stream_mode != "values":
+        return parts
+    last = parts[-1] if parts else None
+    if version != "v2":
+        return last
+    return GraphOutput(None) if last is None else GraphOutput(last["data"], last["interrupts"])
+
+
+def _keyed(key: str, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:
+    channel.key = channel.key or key
+    return channel
+
+
+def _as_given(channels: str | Sequence[str]) -> str | tuple[str, ...]:
+    return channels if isinstance(channels, str) else tuple(channels)
+
+
+def _breakpoints(names: Sequence[str] | str) -> frozenset[str] | str:
+    return "*" if names == "*" else frozenset((names,) if isinstance(names, str) else names)

@@ -1,0 +1,187 @@
+"""From a call's arguments to a :class:`~tracegraph.drivers.run.Launch`: whose hub, which saver, which namespace.
+
+A graph called in node code finds the enclosing task through ``current`` and shares its hub; it shares thread and
+namespace too, unless the call brings a thread of its own (design 6.5).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tracegraph.callbacks.dispatch import HandlerObserver
+from tracegraph.callbacks.hub import Hub, Observer
+from tracegraph.callbacks.manager import handlers_of
+from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.config import RunSpec, ensure_config
+from tracegraph.constants import NS_END, NS_SEP
+from tracegraph.current import CURRENT
+from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.run import Launch
+from tracegraph.drivers.saves import SaverPort
+from tracegraph.errors import InvalidInputError
+from tracegraph.events import RunStarted
+from tracegraph.runtime import RunControl, Runtime, ServerInfo, coerce_context
+from tracegraph.telemetry import attach_here, spans_for_root
+from tracegraph.types import Durability
+
+if TYPE_CHECKING:
+    from tracegraph.pregel.graph import Pregel
+
+__all__ = ["CallOptions", "make_launch", "resolve_saver"]
+
+_new_bits = random.Random().getrandbits  # noqa: S311  # run ids need to be different, not secret
+
+
+class CallOptions:
+    """The arguments of ``invoke`` and ``stream`` beside input and config."""
+
+    __slots__ = ("context", "control", "durability", "interrupt_after", "interrupt_before")
+
+    def __init__(
+        self,
+        *,
+        context: Any = None,
+        interrupt_before: Any = None,
+        interrupt_after: Any = None,
+        durability: Durability | None = None,
+        control: RunControl | None = None,
+    ) -> None:
+        self.context = context
+        self.interrupt_before = interrupt_before
+        self.interrupt_after = interrupt_after
+        self.durability = durability
+        self.control = control
+
+
+def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) -> Launch:
+    """Resolve a call.
+
+    Raises:
+        InvalidInputError: the arguments contradict each other (durability without a checkpointer, no thread_id, ...).
+    """
+    parent: HereNow | None = CURRENT.get()
+    spec = RunSpec.of(ensure_config(graph.config, config))
+    is_nested = parent is not None and spec.thread_id == parent.run.thread_id and spec.checkpoint_ns == parent.namespace
+    run_id = spec.run_id or _new_run_id()
+    saver = resolve_saver(graph, parent if is_nested else None, spec)
+    ns = _namespace(graph, parent) if is_nested and parent is not None else ""
+    port = None
+    if saver is not None:
+        if spec.thread_id is None:
+            raise InvalidInputError(
+                'a graph with a checkpointer needs a thread to save under: invoke(..., {"configurable": {"thread_id": "..."}})'
+            )
+        port = SaverPort(saver, thread_id=spec.thread_id, ns=ns, configurable=spec.configurable, metadata=spec.metadata)
+    hub, handlers, own = _audience(spec, parent, run_id)
+    return Launch(
+        topology=graph.topology,
+        name=spec.run_name or graph.name,
+        is_named=spec.run_name is not None or graph.is_named,
+        spec=spec,
+        run_id=run_id,
+        input=given,
+        hub=hub,
+        is_root=parent is None,
+        parent=parent,
+        is_nested=is_nested,
+        saver=port,
+        ns=ns,
+        thread_id=spec.thread_id,
+        durability=_durability(options.durability, saver, parent if is_nested else None),
+        runtime=_runtime(graph, spec, parent, options),
+        handlers=handlers,
+        own_observers=own,
+        span_factory=_span_factory if parent is None else None,
+        interrupt_before=_names(options.interrupt_before) or graph.interrupt_before,
+        interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
+        default_retry=graph.default_retry,
+        is_strict=graph.strict,
+        parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
+    )
+
+
+def _new_run_id() -> UUID:
+    # uuid4 asks the system for every id; one generator seeded by the system is as unique and ten times faster.
+    return UUID(int=_new_bits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48)
+
+
+def _span_factory(started: RunStarted) -> tuple[Observer | None, Any]:
+    observer, context = spans_for_root(started)
+    return observer, None if context is None else partial(attach_here, context)
+
+
+def _audience(spec: RunSpec, parent: HereNow | None, run_id: UUID) -> tuple[Hub, Sequence[Any], Sequence[Observer]]:
+    """Return the hub, the handlers it knows, and the observers that come and go with this run."""
+    if parent is None:
+        handlers = handlers_of(spec.callbacks)
+        if not handlers:
+            return Hub(), (), ()
+        parent_run_id = getattr(spec.callbacks, "parent_run_id", None)
+        return Hub([HandlerObserver(handlers, parent_run_id=parent_run_id)]), handlers, ()
+    known = parent.run.handlers
+    added = handlers_of(spec.callbacks, known)
+    if not added:
+        return parent.run.hub, known, ()
+    observer = HandlerObserver(added, run_id=run_id, parent_run_id=getattr(spec.callbacks, "parent_run_id", None))
+    return parent.run.hub, [*known, *added], (observer,)
+
+
+def resolve_saver(graph: Pregel, parent: HereNow | None, spec: RunSpec) -> BaseCheckpointSaver | None:
+    """Return the saver of a run: a nested one uses its parent's, unless it was compiled without."""
+    own = graph.checkpointer
+    if parent is not None:
+        if own is False:
+            return None
+        port = parent.run.saver
+        return None if port is None else port.saver
+    if own is True:
+        raise InvalidInputError("checkpointer=True means 'the parent graph's', so this graph cannot be the one that is invoked")
+    return None if own is None or own is False else own  # type: ignore[no-any-return]  # checked at compile
+
+
+def _namespace(graph: Pregel, parent: HereNow) -> str:
+    ns = parent.child_namespace()
+    if graph.checkpointer is True:
+        # State that lives on between calls must not be filed under the ids of one call.
+        return NS_SEP.join(segment.partition(NS_END)[0] for segment in ns.split(NS_SEP))
+    return ns
+
+
+def _durability(given: Durability | None, saver: Any, parent: HereNow | None) -> Durability | None:
+    if given is not None and given not in ("sync", "async", "exit"):
+        raise InvalidInputError(f"durability must be 'sync', 'async' or 'exit', not {given!r}")
+    if saver is None:
+        if given is not None:
+            raise InvalidInputError(f"durability={given!r} needs a checkpointer: compile(checkpointer=...)")
+        return None
+    if given is not None:
+        return given
+    return (parent.run.launch.durability if parent is not None else None) or "async"
+
+
+def _names(given: Any) -> frozenset[str] | str:
+    if not given:
+        return frozenset()
+    return "*" if given == "*" else frozenset((given,) if isinstance(given, str) else given)
+
+
+def _runtime(graph: Pregel, spec: RunSpec, parent: HereNow | None, options: CallOptions) -> Runtime[Any]:
+    context = coerce_context(graph.context_schema, options.context)
+    if parent is not None:
+        outer = parent.run.runtime
+        return outer.override(
+            context=outer.context if context is None else context,
+            control=options.control or outer.control,
+        )
+    return Runtime(context=context, store=graph.store, control=options.control, server_info=_server_info(spec))
+
+
+def _server_info(spec: RunSpec) -> ServerInfo | None:
+    found = spec.configurable
+    if "assistant_id" not in found and "graph_id" not in found:
+        return None
+    return ServerInfo(str(found.get("assistant_id", "")), str(found.get("graph_id", "")), found.get("langgraph_auth_user"))

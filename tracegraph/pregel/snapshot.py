@@ -1,0 +1,141 @@
+"""The state of a thread as a snapshot: the engine's own planning tells what would run next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.config import RunSpec, ensure_config
+from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, RETURN, SKIPPED_WRITES, UNFINISHED_WRITES
+from tracegraph.drivers.effects import Flow, GetTuple, ask
+from tracegraph.engine.apply import ChannelStore
+from tracegraph.engine.plan import plan_step
+from tracegraph.engine.task import Task
+from tracegraph.engine.views import read
+from tracegraph.errors import InvalidInputError
+from tracegraph.records import CheckpointTuple, Write
+from tracegraph.types import PregelTask, StateSnapshot
+
+if TYPE_CHECKING:
+    from tracegraph.pregel.graph import Pregel
+
+__all__ = ["saver_of", "snapshot", "state_flow", "thread_config"]
+
+
+def saver_of(graph: Pregel) -> BaseCheckpointSaver:
+    """Return the graph's own saver.
+
+    Raises:
+        InvalidInputError: it has none.
+    """
+    if graph.checkpointer is None or isinstance(graph.checkpointer, bool):
+        raise InvalidInputError("there is no state to read without a checkpointer: compile(checkpointer=...)")
+    return graph.checkpointer  # type: ignore[no-any-return]  # checked at compile
+
+
+def thread_config(graph: Pregel, config: Any) -> tuple[RunSpec, dict[str, Any]]:
+    """Return what *config* says, and the config that addresses its thread in the saver.
+
+    Raises:
+        InvalidInputError: it names no thread.
+    """
+    spec = RunSpec.of(ensure_config(graph.config, config))
+    if spec.thread_id is None:
+        raise InvalidInputError('state is read by thread: get_state({"configurable": {"thread_id": "..."}})')
+    address: dict[str, Any] = {**spec.configurable, "thread_id": spec.thread_id, "checkpoint_ns": spec.checkpoint_ns}
+    return spec, {"configurable": address}
+
+
+def state_flow(graph: Pregel, config: Any, *, subgraphs: bool) -> Flow[StateSnapshot]:
+    """Load a thread's snapshot; an empty one if nothing was saved. *subgraphs* puts nested snapshots into the tasks."""
+    saver = saver_of(graph)
+    spec, address = thread_config(graph, config)
+    saved = yield from ask(GetTuple(saver, address))
+    if saved is None:
+        return StateSnapshot({}, (), address, None, None, None, (), ())
+    nested: dict[str, Any] = {}
+    if subgraphs:
+        for task in _plan(graph, saved)[1]:
+            child = task.node.subgraph
+            if child is not None:
+                inner = {"configurable": {"thread_id": spec.thread_id, "checkpoint_ns": _task_ns(spec.checkpoint_ns, task)}}
+                nested[task.id] = yield from state_flow(child.copy({"checkpointer": saver}), inner, subgraphs=True)
+    return snapshot(graph, saved, is_live=spec.checkpoint_id is None, nested=nested)
+
+
+def _task_ns(ns: str, task: Task) -> str:
+    return f"{ns}|{task.node.name}:{task.id}" if ns else f"{task.node.name}:{task.id}"
+
+
+def _plan(graph: Pregel, saved: CheckpointTuple) -> tuple[ChannelStore, list[Task]]:
+    """Load a checkpoint's channels and plan its superstep, nodes in definition order."""
+    store = ChannelStore(graph.topology, lambda current: current or 1)
+    found = saved.checkpoint
+    store.load(found["channel_values"], found["channel_versions"], found["versions_seen"])
+    if commands := [(c, v) for t, c, v in saved.pending_writes or () if t == NULL_TASK_ID and c not in SKIPPED_WRITES]:
+        store.apply((), [("a command", commands)], is_step=False)
+    store.updated = None
+    ns = saved.config["configurable"].get("checkpoint_ns", "")
+    step = saved.metadata.get("step", -1) + 1
+    return store, plan_step(graph.topology, store, checkpoint=UUID(found["id"]).bytes, ns=ns, step=step, stop=step)
+
+
+def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: dict[str, Any]) -> StateSnapshot:
+    """Return a checkpoint as a snapshot.
+
+    Live, the writes of finished tasks count and only open questions show; addressed (history), the values are those at
+    the start of the superstep, with what its tasks then did.
+    """
+    store, tasks = _plan(graph, saved)
+    by_task: dict[str, list[Write]] = {}
+    for task_id, channel, value in saved.pending_writes or ():
+        by_task.setdefault(task_id, []).append((channel, value))
+    finished = [task for task in tasks if any(c not in UNFINISHED_WRITES for c, _ in by_task.get(task.id, ()))]
+    values = store.values
+    if is_live and finished:
+        groups = [(task.node.name, by_task[task.id]) for task in sorted(finished, key=lambda t: t.path_str)]
+        values = store.preview(finished, groups)
+    shown = tuple(_shown(graph, task, by_task.get(task.id, []), nested.get(task.id), is_live, task in finished) for task in tasks)
+    names = tuple(task.node.name for task in tasks if not (is_live and task in finished))
+    return StateSnapshot(
+        values=read(values, graph.stream_channels),
+        next=names,
+        config=saved.config,
+        metadata={key: value for key, value in saved.metadata.items() if not key.startswith("__")},
+        created_at=saved.checkpoint["ts"],
+        parent_config=saved.parent_config,
+        tasks=shown,
+        interrupts=tuple({i.id: i for task in shown for i in task.interrupts}.values()),
+    )
+
+
+def _shown(graph: Pregel, task: Task, writes: list[Write], nested: Any, is_live: bool, is_finished: bool) -> PregelTask:
+    error = next((value for channel, value in writes if channel == ERROR), None)
+    asked = tuple(question for channel, value in writes if channel == INTERRUPT for question in value)
+    state = nested
+    if state is None and task.node.subgraph is not None:
+        ns = _task_ns(task.ns, task)
+        state = {"configurable": {"checkpoint_ns": ns}}
+    return PregelTask(
+        id=task.id,
+        name=task.node.name,
+        path=task.path,
+        error=error,
+        interrupts=() if is_live and is_finished else asked,
+        state=state,
+        result=_result(graph, writes) if is_finished else None,
+    )
+
+
+def _result(graph: Pregel, writes: list[Write]) -> Any:
+    """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``."""
+    for channel, value in writes:
+        if channel == RETURN:
+            return value
+    found: dict[str, Any] = {}
+    keys = graph.stream_channels_list
+    for channel in dict.fromkeys(c for c, _ in writes if c in keys):
+        several = [value for c, value in writes if c == channel]
+        found[channel] = several[0] if len(several) == 1 else {"$writes": several}
+    return found
