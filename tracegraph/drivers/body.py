@@ -60,8 +60,8 @@ class Body:
         return self.fn is not None
 
     @classmethod
-    def of(cls, target: Any, *, name: str | None = None) -> Body:
-        """Analyse a callable.
+    def of(cls, target: Any, *, name: str | None = None, takes_state: bool = True) -> Body:
+        """Analyse a callable; its first parameter is the state, whatever its name, unless ``takes_state`` is false.
 
         Raises:
             TypeError: *target* can be neither called nor invoked.
@@ -70,7 +70,7 @@ class Body:
             return cls(target, name=name or _runnable_name(target), fn=target.invoke, afn=target.ainvoke, takes_config=True)
         if not callable(target):
             raise TypeError(f"a node is a function, a callable object, a compiled graph or a Runnable, not {target!r}")
-        inject, needs_store = _injected(target)
+        inject, needs_store = _injected(target, 1 if takes_state else 0)
         is_async = _is_async(target)
         return cls(
             target,
@@ -128,13 +128,10 @@ def _is_async(target: Any) -> bool:
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))
 
 
-def _injected(target: Any) -> tuple[tuple[str, ...], bool]:
-    """Return which parameters the runtime supplies, and whether a missing store is an error.
-
-    The first parameter is the state, whatever its name.
-    """
+def _injected(target: Any, skipped: int) -> tuple[tuple[str, ...], bool]:
+    """Return which parameters the runtime supplies, and whether a missing store is an error; the first *skipped* never count."""
     try:
-        parameters = list(inspect.signature(target).parameters.values())[1:]
+        parameters = list(inspect.signature(target).parameters.values())[skipped:]
     except (ValueError, TypeError):  # builtins without a signature take the state alone
         return (), False
     named = [p for p in parameters if p.name in INJECTABLE and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

@@ -1,0 +1,98 @@
+"""``@task``: calling the function starts a task of the running superstep and returns its future."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from tracegraph.constants import PUSH
+from tracegraph.current import here
+from tracegraph.drivers.body import Body, callable_name
+from tracegraph.engine.node import Node, PathCall
+from tracegraph.engine.task import Task
+from tracegraph.types import RetryPolicy
+
+__all__ = ["TaskFunction", "task"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _ReturnsOnly:
+    """A called task writes to no channel: its value goes to the caller."""
+
+    __slots__ = ()
+
+    def write(self, task: Task, returned: Any) -> Generator[PathCall, Any, None]:
+        """Write nothing."""
+        return
+        yield
+
+
+class TaskFunction(Generic[P, R]):
+    """A function decorated with :func:`task`."""
+
+    def __init__(self, function: Callable[P, R], *, name: str | None, retry_policy: Sequence[RetryPolicy]) -> None:
+        self.func = function
+        self.name = name or callable_name(function)
+        functools.update_wrapper(self, function)
+        self._node = Node(
+            name=self.name,
+            triggers=(PUSH,),
+            reads=(),
+            body=Body.of(function, name=self.name, takes_state=False),
+            writer=_ReturnsOnly(),
+            retry_policies=tuple(retry_policy),
+        )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Start the task; return a future at once: an awaitable one on an event loop, else one with ``result()``.
+
+        Raises:
+            RuntimeError: called outside a run, or an async function is called in a sync run.
+        """
+        current: Any = here(f"task {self.name!r}")
+        return current.call(self._node, self.func, args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind to an instance, as functions do."""
+        return self if instance is None else functools.partial(self, instance)
+
+
+@overload
+def task(function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+
+
+@overload
+def task(
+    *, name: str | None = None, retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None
+) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+
+
+def task(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+) -> Any:
+    """Make calls of a function tasks of the run they happen in: parallel, retried, saved, and visible in the trace.
+
+    A finished call is not made again when the run is resumed. Usable bare or with options.
+
+    >>> @task
+    ... def double(x: int) -> int:
+    ...     return x * 2
+    >>> double.name
+    'double'
+    """
+    policies = () if retry_policy is None else (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy)
+
+    def decorate(target: Callable[P, R]) -> TaskFunction[P, R]:
+        if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+            raise TypeError(f"{callable_name(target)!r} is a generator; a task returns one value")
+        return TaskFunction(target, name=name, retry_policy=policies)
+
+    return decorate if function is None else decorate(function)
