@@ -1,6 +1,6 @@
 """The trace store's SQLite schema, its versions, and how a connection is opened.
 
-``PRAGMA user_version`` holds the version. A new version appends one script to ``MIGRATIONS``; scripts are
+``PRAGMA user_version`` holds the version. A new version appends one entry to ``MIGRATIONS``; entries are
 never edited once released. The tables may be read with any SQLite tool.
 """
 
@@ -16,37 +16,45 @@ __all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
 _BUSY_TIMEOUT_MS: Final = 10_000
 
 MIGRATIONS: Final = (
-    """
-    CREATE TABLE resources (id INTEGER PRIMARY KEY, attributes TEXT NOT NULL UNIQUE);
-    CREATE TABLE spans (
-        trace_id TEXT NOT NULL, span_id TEXT NOT NULL, parent_id TEXT, is_local_root INTEGER NOT NULL,
-        name TEXT NOT NULL, kind TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
-        status TEXT NOT NULL, message TEXT, attributes TEXT NOT NULL, events TEXT NOT NULL, links TEXT NOT NULL,
-        resource_id INTEGER NOT NULL REFERENCES resources(id), scope TEXT,
-        PRIMARY KEY (trace_id, span_id)
-    ) WITHOUT ROWID;
-    -- Links are one-way in OpenTelemetry; this is the way back, from an interrupted run to what continued it.
-    CREATE TABLE links (
-        to_trace_id TEXT NOT NULL, from_trace_id TEXT NOT NULL,
-        PRIMARY KEY (to_trace_id, from_trace_id)
-    ) WITHOUT ROWID;
-    CREATE INDEX links_from ON links(from_trace_id);
-    -- One row a trace, kept up to date with every batch, so that a list never reads spans.
-    CREATE TABLE traces (
-        trace_id TEXT PRIMARY KEY, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
-        span_count INTEGER NOT NULL, error_count INTEGER NOT NULL,
-        root_start_ns INTEGER, root_end_ns INTEGER, root_name TEXT, root_status TEXT,
-        run_start_ns INTEGER, run_status TEXT, thread_id TEXT, service_name TEXT
-    ) WITHOUT ROWID;
-    CREATE INDEX traces_by_start ON traces(start_ns);
-    CREATE INDEX traces_by_end ON traces(end_ns);
-    CREATE INDEX traces_by_thread ON traces(thread_id, start_ns);
-    -- What is missing, and why: size_cap (oldest traces made room) or export_failed (spans could not be written).
-    CREATE TABLE drops (
-        id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, reason TEXT NOT NULL,
-        traces INTEGER NOT NULL, spans INTEGER NOT NULL
-    );
-    """,
+    (
+        "CREATE TABLE resources (id INTEGER PRIMARY KEY, attributes TEXT NOT NULL UNIQUE)",
+        """
+        CREATE TABLE spans (
+            trace_id TEXT NOT NULL, span_id TEXT NOT NULL, parent_id TEXT, is_local_root INTEGER NOT NULL,
+            name TEXT NOT NULL, kind TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+            status TEXT NOT NULL, message TEXT, attributes TEXT NOT NULL, events TEXT NOT NULL, links TEXT NOT NULL,
+            resource_id INTEGER NOT NULL REFERENCES resources(id), scope TEXT,
+            PRIMARY KEY (trace_id, span_id)
+        ) WITHOUT ROWID
+        """,
+        # Links are one-way in OpenTelemetry; this is the way back, from an interrupted run to what continued it.
+        """
+        CREATE TABLE links (
+            to_trace_id TEXT NOT NULL, from_trace_id TEXT NOT NULL,
+            PRIMARY KEY (to_trace_id, from_trace_id)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX links_from ON links(from_trace_id)",
+        # One row a trace, kept up to date with every batch, so that a list never reads spans.
+        """
+        CREATE TABLE traces (
+            trace_id TEXT PRIMARY KEY, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+            span_count INTEGER NOT NULL, error_count INTEGER NOT NULL,
+            root_start_ns INTEGER, root_end_ns INTEGER, root_name TEXT, root_status TEXT,
+            run_start_ns INTEGER, run_status TEXT, thread_id TEXT, service_name TEXT
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX traces_by_start ON traces(start_ns)",
+        "CREATE INDEX traces_by_end ON traces(end_ns)",
+        "CREATE INDEX traces_by_thread ON traces(thread_id, start_ns)",
+        # What is missing, and why: size_cap (oldest traces made room) or export_failed (spans could not be written).
+        """
+        CREATE TABLE drops (
+            id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, reason TEXT NOT NULL,
+            traces INTEGER NOT NULL, spans INTEGER NOT NULL
+        )
+        """,
+    ),
 )
 
 
@@ -117,8 +125,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Read again: another process may have made the tables while this one waited for the lock.
-        for script in MIGRATIONS[_version(connection, path) :]:
-            for statement in script.split(";"):
+        for statements in MIGRATIONS[_version(connection, path) :]:
+            for statement in statements:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
