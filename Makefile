@@ -10,6 +10,7 @@ ARGS ?=
 EXTRA ?= dev
 # The log file that `make demo` reads; found on this machine when empty.
 LOG ?=
+comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check cover bench mutants clean
@@ -18,7 +19,11 @@ help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.core ## run a graph on a real log file and show its trace
-	@$(BIN)/python examples/demo.py $(LOG)
+	@mkdir -p out
+	@$(BIN)/tracegraph run examples/log_triage.py:graph --json \
+	  --input '{$(if $(LOG),"path": "$(LOG)"$(comma)) "report_path": "out/report.md"}' > out/run.json
+	@cat out/report.md
+	@$(BIN)/tracegraph trace "$$(sed -n 's/.*"trace_id": "\([0-9a-f]*\)".*/\1/p' out/run.json)"
 
 test: $(VENV)/.dev ## run the tests, the documentation's examples included
 	$(BIN)/python -m pytest $(ARGS)
@@ -44,9 +49,9 @@ clean: ## remove the virtual environment, caches and what the demo wrote
 	rm -rf $(VENV) .venv-lowest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Some distributions split ensurepip off; pip can then install itself into the new environment.
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else f"tracegraph needs Python 3.11 or newer, and $(PYTHON) is {sys.version.split()[0]}: make PYTHON=python3.12 ...")'
-	# Some distributions split ensurepip off; pip can then install itself into the new environment.
 	$(PYTHON) -m venv $(VENV) || ($(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install pip)
 	@touch $@
 
