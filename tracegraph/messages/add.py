@@ -81,14 +81,13 @@ def _with_ids(messages: list[Any]) -> list[str]:
 def _merged(old: list[Any], old_ids: list[str], new: list[Any], new_ids: list[str]) -> list[Any]:
     is_removal = [m.type == "remove" for m in new]
     swept: set[str] = set()
-    if REMOVE_ALL_MESSAGES in new_ids:
-        for at in range(len(new) - 1, -1, -1):
-            if is_removal[at] and new_ids[at] == REMOVE_ALL_MESSAGES:
-                # Removing one of the messages that the marker already swept away is not a mistake.
-                swept.update(old_ids, new_ids[:at])
-                old, old_ids = [], []
-                new, new_ids, is_removal = new[at + 1 :], new_ids[at + 1 :], is_removal[at + 1 :]
-                break
+    markers = [at for at, is_gone in enumerate(is_removal) if is_gone and new_ids[at] == REMOVE_ALL_MESSAGES]
+    if markers:
+        after = markers[-1] + 1
+        # Removing one of the messages that the marker already swept away is not a mistake.
+        swept.update(old_ids, new_ids[:after])
+        old, old_ids = [], []
+        new, new_ids, is_removal = new[after:], new_ids[after:], is_removal[after:]
     merged = list(old)
     position = dict(zip(old_ids, range(len(old)), strict=True))
     removed: set[str] = set()
