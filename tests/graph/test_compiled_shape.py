@@ -104,8 +104,8 @@ def test_what_compile_is_told_is_on_the_graph() -> None:
     plain = built("a").compile()
 
     assert (app.name, app.is_named, plain.name, plain.is_named) == ("shop", True, "LangGraph", False)
-    assert (app.interrupt_before_nodes, app.interrupt_after_nodes) == (("a",), "*")
-    assert (plain.interrupt_before_nodes, plain.interrupt_after_nodes) == ((), ())
+    assert (app.interrupt_before, app.interrupt_after) == ({"a"}, "*")
+    assert (plain.interrupt_before, plain.interrupt_after) == (set(), set())
     assert (app.stream_mode, app.stream_transformers, plain.stream_transformers) == ("updates", (body,), ())
 
 

@@ -219,6 +219,8 @@ def compile_graph(
         checkpointer=checkpointer,
         context_schema=snapshot.context_schema,
         stream_mode="updates",
+        # check_definition() has seen all that could be wrong, and knows which Runnables await.
+        auto_validate=False,
         name=name or "LangGraph",
         is_named=name is not None,
         strict=is_strict,
