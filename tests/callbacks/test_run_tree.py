@@ -171,17 +171,15 @@ def test_graph_called_in_a_node_inherits_tags_metadata_and_handlers(colour: Colo
         assert (start["metadata"]["m"], start["metadata"]["thread_id"]) == (1, "7")
 
 
-def test_async_graph_called_in_an_async_node(colour: Colour) -> None:
+def test_async_graph_called_in_an_async_node() -> None:
     """The tree is the same whether the inner graph is awaited or called."""
-    if colour is SYNC:
-        pytest.skip("async node bodies need an async run")
     inner = one_node(lambda state: {"x": 2}, "leaf").compile(name="INNER")
 
     async def call(state: State) -> Any:
         return await inner.ainvoke(state)
 
     tree = Tree()
-    colour.invoke(one_node(call).compile(), {"x": 0}, {"callbacks": [tree]})
+    ASYNC.invoke(one_node(call).compile(), {"x": 0}, {"callbacks": [tree]})
     assert [line.split()[0] for line in tree.drawn()] == ["LangGraph", "a", "INNER", "leaf"]
 
 
