@@ -40,6 +40,6 @@ def constructor_of(typ: Any) -> Callable[[], Any] | None:
     make: Callable[[], Any] = _CONCRETE.get(bare, bare)
     try:
         make()
-    except Exception:  # a user's class may raise anything; that only means there is no empty value
+    except Exception:  # noqa: BLE001  # a user's class may raise anything; that only means there is no empty value
         return None
     return make

@@ -14,7 +14,7 @@ __all__ = ["append", "merge", "overwrite", "union"]
 T = TypeVar("T")
 
 
-def overwrite(left: Any, right: T) -> T:
+def overwrite(left: Any, right: T) -> T:  # noqa: ARG001  # a reducer takes both
     """Return *right*: the last write in task order wins, where a field without reducer would be an error.
 
     >>> overwrite(1, 2)
