@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
 __all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
 
-_BUSY_TIMEOUT_MS: Final = 10_000
+_BUSY_TIMEOUT_S: Final = 10.0
 
 MIGRATIONS: Final = (
     (
@@ -76,13 +77,21 @@ def open_writer(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     if os.name == "posix" and path.stat().st_mode & 0o077:
         path.chmod(0o600)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_TIMEOUT_MS / 1000)
-    try:
-        _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
+        try:
+            _prepare(connection, path)
+            return connection
+        except sqlite3.OperationalError as error:
+            connection.close()
+            # Of two processes that switch a new file to WAL at once one is refused without waiting for its timeout.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        except BaseException:
+            connection.close()
+            raise
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -101,7 +110,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=_BUSY_TIMEOUT_MS / 1000,
+        timeout=_BUSY_TIMEOUT_S,
     )
     try:
         connection.execute("PRAGMA query_only = ON")
