@@ -1,0 +1,90 @@
+"""A small OTLP/HTTP receiver on the standard library: keeps the trace requests it gets, gzip or not."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+
+
+class OtlpReceiver:
+    """Listens on the loopback interface, at a port of the system's choice, until closed."""
+
+    def __init__(self) -> None:
+        self.requests: list[ExportTraceServiceRequest] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                outer.requests.append(ExportTraceServiceRequest.FromString(body))
+                answer = ExportTraceServiceResponse().SerializeToString()
+                self.send_response(200 if self.path == "/v1/traces" else 404)
+                self.send_header("content-type", "application/x-protobuf")
+                self.send_header("content-length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The base address, as OTEL_EXPORTER_OTLP_ENDPOINT takes it."""
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+    @property
+    def span_names(self) -> list[str]:
+        """Names of all spans received, in order."""
+        return [s.name for r in self.requests for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans]
+
+    @property
+    def resource(self) -> dict[str, str]:
+        """Resource attributes of the first request."""
+        return {kv.key: kv.value.string_value for kv in self.requests[0].resource_spans[0].resource.attributes}
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class OtlpGrpcReceiver:
+    """The same for OTLP/gRPC."""
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        import grpc
+        from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service
+
+        self.requests: list[ExportTraceServiceRequest] = []
+        outer = self
+
+        class Servicer(service.TraceServiceServicer):
+            def Export(self, request: ExportTraceServiceRequest, context: Any) -> ExportTraceServiceResponse:
+                outer.requests.append(request)
+                return ExportTraceServiceResponse()
+
+        self._server = grpc.server(ThreadPoolExecutor(1))
+        service.add_TraceServiceServicer_to_server(Servicer(), self._server)
+        self._port = self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+
+    url = property(lambda self: f"http://127.0.0.1:{self._port}")
+    span_names = OtlpReceiver.span_names
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.stop(None).wait()
