@@ -148,7 +148,9 @@ class GraphRecursionError(_Coded, RecursionError):
     def __init__(self, message: str = "", *, limit: int | None = None, next_nodes: Sequence[str] = ()) -> None:
         self.limit = limit
         self.next_nodes = tuple(next_nodes)
-        super().__init__(f"{message} ({ErrorCode.GRAPH_RECURSION_LIMIT.value})" if message else ErrorCode.GRAPH_RECURSION_LIMIT.value)
+        super().__init__(
+            f"{message} ({ErrorCode.GRAPH_RECURSION_LIMIT.value})" if message else ErrorCode.GRAPH_RECURSION_LIMIT.value
+        )
 
 
 class ThreadConflictError(_Coded, Exception):
@@ -211,7 +213,7 @@ class NodeCancelledError(_Coded, Exception):
         super().__init__(message or f"node {node!r} raised CancelledError although nobody cancelled it")
 
 
-class TaskNotFound(_Coded, Exception):
+class TaskNotFound(_Coded, Exception):  # noqa: N818  # the name users know
     """A task to run was not found (distributed drivers)."""
 
     code = "TG304"
@@ -225,7 +227,7 @@ class NodeError:
     error: BaseException
 
 
-class GraphBubbleUp(Exception):
+class GraphBubbleUp(Exception):  # noqa: N818  # no error at all
     """Base of the exceptions that are control flow: never retried, never a failure."""
 
 
@@ -259,7 +261,7 @@ class RunClosed(BaseException):
     """Raised into code of a run that was closed from outside; not an ``Exception``, so that it is not handled by accident."""
 
 
-class EngineBug(_Coded, RuntimeError):
+class EngineBug(_Coded, RuntimeError):  # noqa: N818  # whose fault it is, is its point
     """An invariant of the engine broke: our fault, not yours. Please report it with this text."""
 
     code = "TG901"

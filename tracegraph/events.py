@@ -59,7 +59,9 @@ __all__ = [
     "kinds",
 ]
 
-RunStatus: TypeAlias = Literal["completed", "interrupted", "failed", "cancelled", "abandoned", "step_limit", "drained", "handed_over"]
+RunStatus: TypeAlias = Literal[
+    "completed", "interrupted", "failed", "cancelled", "abandoned", "step_limit", "drained", "handed_over"
+]
 """How a run ended; ``abandoned``: its consumer left, ``handed_over``: a ParentCommand left the graph."""
 
 TaskStatus: TypeAlias = Literal["completed", "interrupted", "failed", "cancelled", "abandoned", "handed_over", "cached"]

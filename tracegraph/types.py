@@ -96,7 +96,9 @@ class Command(Generic[N]):
             return []
         if isinstance(update, dict):
             return list(update.items())
-        if isinstance(update, (list, tuple)) and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in update):
+        if isinstance(update, (list, tuple)) and all(
+            isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in update
+        ):
             return list(update)
         if (pairs := annotated_pairs(update)) is not None:
             return pairs

@@ -19,8 +19,9 @@ logger = logging.getLogger("tracegraph.callbacks")
 class Observer(Protocol):
     """Whatever consumes lifecycle events. It must not change them, and should be quick: it runs in the publishing thread."""
 
-    wants: int
-    """The kinds it gets, a mask made by :func:`tracegraph.events.kinds`."""
+    @property
+    def wants(self) -> int:
+        """The kinds it gets, a mask made by :func:`tracegraph.events.kinds`."""
 
     def observe(self, event: Event) -> Awaitable[None] | None:
         """Take one event; an awaitable is awaited before the run goes on."""
@@ -41,7 +42,19 @@ class Hub:
     the start and the end of the task whose code started it. Lock order: a run's lock first, then the Hub's.
     """
 
-    __slots__ = ("_awaitables", "_failed", "_lock", "_observers", "_scopes", "_seq", "_table", "answers", "fatal", "is_stopping", "wants")
+    __slots__ = (
+        "_awaitables",
+        "_failed",
+        "_lock",
+        "_observers",
+        "_scopes",
+        "_seq",
+        "_table",
+        "answers",
+        "fatal",
+        "is_stopping",
+        "wants",
+    )
 
     def __init__(self, observers: Iterable[Observer] = (), answers: Mapping[str, Any] | None = None) -> None:
         self._lock = threading.RLock()
@@ -106,6 +119,15 @@ class Hub:
                 with self._lock:
                     self._observer_failed(observer, event, error)  # type: ignore[arg-type]  # every scoped observer observes
 
+    def trace_of(self, task_id: str) -> tuple[str, ...]:
+        """Return W3C traceparents of a running task's span and of the root's, where an observer makes spans."""
+        for observer in self._observers:
+            traceparent = getattr(observer, "traceparent", None)
+            if traceparent is not None:
+                with self._lock:
+                    return tuple(found for found in (traceparent(task_id), traceparent()) if found is not None)
+        return ()
+
     @property
     def has_scopes(self) -> bool:
         """Whether any observer sets ContextVars for node code."""
@@ -119,12 +141,12 @@ class Hub:
             taken, self._awaitables = self._awaitables, []
         return taken
 
-    def failed(self, observer: object, event_name: str, error: BaseException) -> None:
+    def awaitable_failed(self, error: BaseException) -> None:
         """Take note that an awaitable of an observer failed."""
         if isinstance(error, FatalObserverError):
             self.fatal = self.fatal or error.original
         else:
-            logger.error("an async observer failed on %s; the run goes on", event_name, exc_info=error)
+            logger.error("an async observer failed; the run goes on", exc_info=error)
 
     def _observer_failed(self, observer: Observer, event: Event, error: Exception) -> None:
         if isinstance(error, FatalObserverError):
@@ -135,7 +157,9 @@ class Hub:
         if count > 1:
             return
         name, kind = type(observer).__name__, type(event).__name__
-        logger.error("observer %s failed on %s; it stays, further failures in this run are only counted", name, kind, exc_info=error)
+        logger.error(
+            "observer %s failed on %s; it stays, further failures in this run are only counted", name, kind, exc_info=error
+        )
         if not isinstance(event, ObserverFailed):
             self.publish(ObserverFailed(event.run_id, event.ns, event.step, event.at_ns, name, error, kind))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import time
 from collections import deque
@@ -16,14 +17,14 @@ from typing import Any
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
-from tracegraph.drivers.calling import Call, attempt_flow
+from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.effects import arun_flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Launch, Run
-from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites
+from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import CheckpointSaved, RunStatus
@@ -84,13 +85,19 @@ class AsyncRun(Run):
         self.carry_out(actions, will_pop=True)
 
     async def _turn(self) -> None:
-        if len(self._ready) == 1 and self.engine.running == 1 and not self.launch.is_live:
+        if self._may_run_inline():
             await self._run_inline(self._ready.popleft())
         elif self._ready:
             while self._ready:
                 self._spawn(self._ready.popleft())
         else:
             await self._wait()
+
+    def _may_run_inline(self) -> bool:
+        # A body with a time limit must be cancellable without cancelling the run.
+        return (
+            len(self._ready) == 1 and self.engine.running == 1 and not self.launch.is_live and self._ready[0].task.timeout is None
+        )
 
     async def _run_inline(self, action: RunTask) -> None:
         here = HereNow(self, action.task)
@@ -138,6 +145,8 @@ class AsyncRun(Run):
             self.report(TaskCancelled(task, task.attempt))
             return
         here = HereNow(self, task)
+        if task.timeout is not None:
+            self.attempts[task] = here
         self._tasks[task] = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
 
     async def _run_task(self, here: HereNow, action: RunTask) -> None:
@@ -145,11 +154,18 @@ class AsyncRun(Run):
             report = await self._attempt(here, action)
         except asyncio.CancelledError:
             here.is_over = True
-            self._tasks.pop(action.task, None)
+            self._forget(here)
             self.report(TaskCancelled(action.task, here.attempt))
             raise
-        self._tasks.pop(action.task, None)
+        self._forget(here)
         self.report(report)
+
+    def _forget(self, here: HereNow) -> None:
+        # A retry may be running under the same task by now: only what belongs to this attempt is forgotten.
+        if self._tasks.get(here.task) is asyncio.current_task():
+            del self._tasks[here.task]
+        if self.attempts.get(here.task) is here:
+            del self.attempts[here.task]
 
     async def _attempt(self, here: HereNow, action: RunTask) -> Report:
         """Run one attempt inside the task's own Context, which is thrown away afterwards."""
@@ -202,10 +218,8 @@ class AsyncRun(Run):
                 result = context.run(call.body.fn, *call.args, **call.kwargs)  # type: ignore[arg-type]  # checked above
             except BaseException as raised:
                 error = raised
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: whoever waited is gone
                 loop.call_soon_threadsafe(_settle, future, result, error)
-            except RuntimeError:  # the loop is closed: whoever waited is gone
-                pass
 
         workers.submit(work)
         return await future
@@ -224,6 +238,19 @@ class AsyncRun(Run):
         if running is not None:
             running.cancel()
 
+    def time_out(self, action: TimeOut) -> None:
+        """Cancel the body, do not wait for it, and report the attempt failed."""
+        self._on_loop(self._time_out, action)
+
+    def _time_out(self, action: TimeOut) -> None:
+        here = self.attempts.pop(action.task, None)
+        if here is None:
+            return
+        running = self._tasks.pop(action.task, None)
+        if running is not None:
+            running.cancel()
+        self.report(failure_report(here, action.error))
+
     # --- handlers, saves, deadlines, futures ---------------------------------------------------------------
 
     def carry_out(self, actions: Sequence[Action], will_pop: bool = False) -> None:
@@ -237,7 +264,9 @@ class AsyncRun(Run):
     def _carry_out_later(self, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
         self._handling = self._loop.create_task(self._handle(self._handling, awaitables, actions))
 
-    async def _handle(self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
+    async def _handle(
+        self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]
+    ) -> None:
         if before is not None:
             await before
         await finish_all(self.hub, awaitables)
@@ -373,7 +402,10 @@ def _reason(error: BaseException) -> tuple[RunStatus, str]:
 
 
 def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
-    return asyncio._get_running_loop() is loop
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _is_being_cancelled() -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracegraph.errors import NodeError
 
 if TYPE_CHECKING:
-    from tracegraph.drivers.here import Here
+    from tracegraph.drivers.here import HereNow
 
 __all__ = ["Body"]
 
@@ -66,7 +66,11 @@ class Body:
         Raises:
             TypeError: *target* can be neither called nor invoked.
         """
-        if not inspect.isroutine(target) and callable(getattr(target, "invoke", None)) and callable(getattr(target, "ainvoke", None)):
+        if (
+            not inspect.isroutine(target)
+            and callable(getattr(target, "invoke", None))
+            and callable(getattr(target, "ainvoke", None))
+        ):
             return cls(target, name=name or _runnable_name(target), fn=target.invoke, afn=target.ainvoke, takes_config=True)
         if not callable(target):
             raise TypeError(f"a node is a function, a callable object, a compiled graph or a Runnable, not {target!r}")
@@ -81,7 +85,7 @@ class Body:
             needs_store=needs_store,
         )
 
-    def arguments(self, here: Here) -> dict[str, Any]:
+    def arguments(self, here: HereNow) -> dict[str, Any]:
         """Return the keyword arguments the runtime supplies.
 
         Raises:
@@ -103,7 +107,8 @@ class Body:
                 case _:
                     store = here.runtime.store
                     if store is None and self.needs_store:
-                        raise ValueError(f"node {here.task.node.name!r} takes a store, but the graph was compiled without one: compile(store=...)")
+                        node = here.task.node.name
+                        raise ValueError(f"node {node!r} takes a store, but the graph has none: compile(store=...)")
                     found[name] = store
         return found
 
@@ -125,7 +130,12 @@ def _runnable_name(target: Any) -> str:
 def _is_async(target: Any) -> bool:
     while isinstance(target, functools.partial):
         target = target.func
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(_call_method(target))
+
+
+def _call_method(target: Any) -> Any:
+    """Return the ``__call__`` of a callable object, which tells its colour and its annotations."""
+    return target.__call__
 
 
 def _injected(target: Any, skipped: int) -> tuple[tuple[str, ...], bool]:
@@ -140,14 +150,17 @@ def _injected(target: Any, skipped: int) -> tuple[tuple[str, ...], bool]:
     hints = _hints(target)
     found = [p for p in named if _is_wanted(p, hints.get(p.name, p.annotation), target)]
     needs_store = any(
-        p.name == "store" and p.default is p.empty and "None" not in str(hints.get(p.name, p.annotation)) and "Optional" not in str(p.annotation)
+        p.name == "store"
+        and p.default is p.empty
+        and "None" not in str(hints.get(p.name, p.annotation))
+        and "Optional" not in str(p.annotation)
         for p in found
     )
     return tuple(p.name for p in found), needs_store
 
 
 def _hints(target: Any) -> dict[str, Any]:
-    function = target if inspect.isroutine(target) else getattr(target, "func", None) or getattr(type(target), "__call__", target)
+    function = target if inspect.isroutine(target) else getattr(target, "func", None) or _call_method(type(target))
     try:
         return typing.get_type_hints(function)
     except Exception:  # a forward reference to a name that is gone: the text of the annotation decides
@@ -169,7 +182,12 @@ def _is_wanted(parameter: inspect.Parameter, annotation: Any, target: Any) -> bo
             )
             return False
         case "writer":
-            return bare or "StreamWriter" in str(annotation) or "Callable[[typing.Any], None]" in str(annotation) or "Callable" in str(annotation)
+            return (
+                bare
+                or "StreamWriter" in str(annotation)
+                or "Callable[[typing.Any], None]" in str(annotation)
+                or "Callable" in str(annotation)
+            )
         case "store":
             return bare or "Store" in str(annotation)
         case "error":

@@ -51,7 +51,9 @@ class Call:
         if type(result) in _PLAIN or not hasattr(result, "__await__"):
             return result
         if isinstance(result, asyncio.Future) or not hasattr(result, "close"):
-            raise TypeError(f"{body.name!r} returned {type(result).__name__}, which only an async run can await: use ainvoke() or astream()")
+            raise TypeError(
+                f"{body.name!r} returned {type(result).__name__}, which only an async run can await: use ainvoke() or astream()"
+            )
         result.close()
         raise TypeError(f"{body.name!r} returned a coroutine, which only an async run can await: use ainvoke() or astream()")
 
@@ -66,7 +68,6 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     try:
         returned = yield from _returned(here)
         if task.call is None:
-            order = None
             writing = node.writer.write(task, returned)
             try:
                 order = next(writing)
@@ -94,12 +95,12 @@ def _returned(here: HereNow) -> Generator[Call, Any, Any]:
     node = task.node
     if task.call is not None:
         function_args, function_kwargs = task.call[1], task.call[2]
-        body: Body = node.body
-        kwargs = {**body.arguments(here), **function_kwargs} if body.inject else function_kwargs
-        return (yield Call(body, function_args, kwargs, False))
+        called: Body = node.body
+        kwargs = {**called.arguments(here), **function_kwargs} if called.inject else function_kwargs
+        return (yield Call(called, function_args, kwargs, False))
     if node.mapper is not None:
         task.input = node.mapper(task.input)
-    body = node.body
+    body: Body | None = node.body
     if body is None:
         return task.input
     args = (task.input, here.config()) if body.takes_config else (task.input,)
@@ -189,14 +190,15 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     except Exception as broken:
         broken.__context__ = error
         return TaskFailed(task, attempt, broken)
-    return TaskFailed(task, attempt, error, policy, random.random() if policy is not None else 0.0)
+    jitter = random.random() if policy is not None else 0.0  # noqa: S311  # spreads retries; nothing secret
+    return TaskFailed(task, attempt, error, policy, jitter, here.run.hub.trace_of(task.id))
 
 
 def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:
     if not here.run.has_saver and here.run.parent is None:
         warnings.warn(
-            f"node {here.task.node.name!r} paused the run, but without a checkpointer it cannot be resumed: compile(checkpointer=...)",
+            f"node {here.task.node.name!r} paused the run, which cannot be resumed without a checkpointer: compile(checkpointer=...)",
             TracegraphWarning,
             stacklevel=2,
         )
-    return TaskInterrupted(here.task, here.attempt, interrupts)
+    return TaskInterrupted(here.task, here.attempt, interrupts, here.run.hub.trace_of(here.task.id))

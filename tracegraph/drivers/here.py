@@ -27,7 +27,19 @@ __all__ = ["HereNow"]
 class HereNow:
     """One attempt of one task. Counters start anew with every attempt, so a retry finds its children and child runs again."""
 
-    __slots__ = ("_calls", "_child_runs", "_config", "_runtime", "_writer", "asked", "attempt", "interrupted", "is_over", "run", "task")
+    __slots__ = (
+        "_calls",
+        "_child_runs",
+        "_config",
+        "_runtime",
+        "_writer",
+        "asked",
+        "attempt",
+        "interrupted",
+        "is_over",
+        "run",
+        "task",
+    )
 
     def __init__(self, run: Run, task: Task) -> None:
         self.run = run
@@ -101,8 +113,8 @@ class HereNow:
                 "checkpoint_map": run.checkpoint_map(),
             },
         }
-        if spec.tags:
-            config["tags"] = list(spec.tags)
+        if tags := [*spec.tags, *node.tags]:
+            config["tags"] = tags
         if spec.is_limit_set:
             config["recursion_limit"] = spec.recursion_limit
         if spec.max_concurrency is not None:
@@ -113,7 +125,7 @@ class HereNow:
         run, task = self.run, self.task
         heard = tuple(run.handlers)
         place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
-        return CallbackManager.at(place, tags=run.spec.tags, metadata=metadata)
+        return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata)
 
     @property
     def runtime(self) -> Runtime[Any]:
@@ -137,13 +149,15 @@ class HereNow:
 
     @property
     def writer(self) -> Callable[[Any], None]:
-        """Emits ``custom`` chunks. Bound to this attempt when made, so it works in plain threads; mute once the attempt is over."""
+        """Emits ``custom`` chunks. Bound to this attempt, so it works in plain threads; mute once the attempt is over."""
         if self._writer is None:
             run, task = self.run, self.task
 
             def write(chunk: Any) -> None:
                 if run.hub.wants & CustomEmitted.bit and not self.is_over:
-                    run.hub.publish(CustomEmitted(run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name, None, chunk))
+                    run.hub.publish(
+                        CustomEmitted(run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name, None, chunk)
+                    )
 
             self._writer = write
         return self._writer

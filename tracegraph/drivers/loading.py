@@ -70,8 +70,8 @@ def _answers(resume: Any, saved: CheckpointTuple | None) -> dict[str, Any]:
         unknown = [key for key in resume if key not in pending]
         if unknown:
             raise UnknownInterruptError(
-                f"nobody asks {', '.join(map(repr, unknown))}; pending: {', '.join(map(repr, pending)) or 'none'}. The question was "
-                "answered already, or belongs to another thread: read get_state(config).interrupts",
+                f"nobody asks {', '.join(map(repr, unknown))}; pending: {', '.join(map(repr, pending)) or 'none'}. "
+                "The question was answered already, or belongs to another thread: read get_state(config).interrupts",
                 reason="not_pending",
                 interrupt_ids=unknown,
                 pending_ids=pending,
@@ -79,8 +79,8 @@ def _answers(resume: Any, saved: CheckpointTuple | None) -> dict[str, Any]:
         return resume
     if len(pending) > 1:
         raise UnknownInterruptError(
-            f"{len(pending)} questions are pending, so one plain answer is ambiguous: resume with a dict from interrupt id to answer, "
-            f"Command(resume={{{pending[0]!r}: ...}})",
+            f"{len(pending)} questions are pending, so one plain answer is ambiguous: "
+            f"resume with a dict from interrupt id to answer, Command(resume={{{pending[0]!r}: ...}})",
             reason="ambiguous",
             pending_ids=pending,
         )

@@ -17,7 +17,7 @@ async def finish_all(hub: Hub, awaitables: list[Awaitable[None]]) -> None:
         try:
             await pending
         except Exception as error:
-            hub.failed(pending, "an event", error)
+            hub.awaitable_failed(error)
 
 
 def run_to_completion(hub: Hub) -> None:

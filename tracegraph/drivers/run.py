@@ -20,7 +20,18 @@ from tracegraph.callbacks.hub import Hub, Observer
 from tracegraph.config import RunSpec
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.saves import SaverPort
-from tracegraph.engine.actions import Action, CancelTask, Decision, Finish, ResolveCall, RunTask, SaveCheckpoint, SaveWrites, WakeAt
+from tracegraph.engine.actions import (
+    Action,
+    CancelTask,
+    Decision,
+    Finish,
+    ResolveCall,
+    RunTask,
+    SaveCheckpoint,
+    SaveWrites,
+    TimeOut,
+    WakeAt,
+)
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.reports import CloseRequested, DrainRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin, RunSettings
@@ -79,6 +90,7 @@ class Run(ABC):
 
     __slots__ = (
         "__weakref__",
+        "attempts",
         "base",
         "engine",
         "finish",
@@ -117,6 +129,8 @@ class Run(ABC):
         self.is_ended = False
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[str, Any] = {}
+        self.attempts: dict[Task, HereNow] = {}
+        """Attempts under way that have a time limit."""
         self.base: contextvars.Context
         self.engine: Engine
         self.undo_drain: Callable[[], None] | None = None
@@ -264,6 +278,8 @@ class Run(ABC):
                     self.wake_at(action.at_ns)
                 case CancelTask():
                     self.cancel_task(action.task)
+                case TimeOut():
+                    self.time_out(action)
                 case ResolveCall():
                     self.resolve(action.task)
                 case Finish():
@@ -325,7 +341,16 @@ class Run(ABC):
         if self.hub.wants & RunEnded.bit:
             self.hub.publish(
                 RunEnded(
-                    self.run_id, self.ns, step, at_ns, self.launch.name, finish.status, finish.output, finish.error, finish.interrupts, finish.reason
+                    self.run_id,
+                    self.ns,
+                    step,
+                    at_ns,
+                    self.launch.name,
+                    finish.status,
+                    finish.output,
+                    finish.error,
+                    finish.interrupts,
+                    finish.reason,
                 )
             )
         for observer in self.launch.own_observers:
@@ -339,8 +364,8 @@ class Run(ABC):
         assert finish is not None
         for join, target, waiting in finish.starved:
             warnings.warn(
-                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, which the routing did not "
-                "choose. Give it one edge per source instead of a list edge, or defer=True, if it should run without them",
+                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, which the routing "
+                "did not choose. Give it one edge per source instead of a list edge, or defer=True, if it should run without them",
                 TracegraphWarning,
                 stacklevel=4,
             )
@@ -384,6 +409,10 @@ class Run(ABC):
         """Stop a task if it can be stopped."""
 
     @abstractmethod
+    def time_out(self, action: TimeOut) -> None:
+        """Abandon an attempt: stop its body if possible, and report it failed."""
+
+    @abstractmethod
     def ring(self) -> None:
         """Wake the driving loop."""
 
@@ -400,5 +429,5 @@ def _next_number(current: Any) -> int:
     return 1 if current is None else current + 1
 
 
-def _no_checkpoint_id(parent_id: str | None, step: int) -> str:
+def _no_checkpoint_id(_parent_id: str | None, _step: int) -> str:
     raise AssertionError("a run without a saver makes no checkpoints")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.checkpoint.base.id import uuid6
@@ -20,14 +20,16 @@ class SaverPort:
 
     __slots__ = ("_checks_head", "_configurable", "_metadata", "_takes_path", "does_io", "ns", "saver", "thread_id")
 
-    def __init__(self, saver: BaseCheckpointSaver, *, thread_id: str, ns: str, configurable: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+    def __init__(
+        self, saver: BaseCheckpointSaver, *, thread_id: str, ns: str, configurable: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> None:
         self.saver = saver
         self.thread_id = thread_id
         self.ns = ns
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
-        self._checks_head, self._takes_path = _abilities(type(saver))
+        self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
 
     def next_version(self, current: Version | None) -> Version:
         """Return the version after *current*."""
@@ -62,6 +64,6 @@ class SaverPort:
 
 
 @functools.cache
-def _abilities(kind: type[BaseCheckpointSaver]) -> tuple[bool, bool]:
+def _abilities(kind: Any) -> tuple[bool, bool]:
     """Return whether a saver class can check the head at put, and whether it takes a task path."""
     return "expect_head" in inspect.signature(kind.put).parameters, "task_path" in inspect.signature(kind.put_writes).parameters

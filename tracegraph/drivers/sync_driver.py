@@ -17,13 +17,13 @@ from typing import Any
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
-from tracegraph.drivers.calling import attempt_flow
+from tracegraph.drivers.calling import attempt_flow, failure_report
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Launch, Run
-from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites
+from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import CheckpointSaved, RunStatus
@@ -34,7 +34,18 @@ __all__ = ["SyncRun"]
 class SyncRun(Run):
     """A run on threads."""
 
-    __slots__ = ("_backlog", "_bell", "_busy", "_deadline_ns", "_is_help_coming", "_is_saving", "_is_waiting", "_ready", "_waits_at_close", "parts")
+    __slots__ = (
+        "_backlog",
+        "_bell",
+        "_busy",
+        "_deadline_ns",
+        "_is_help_coming",
+        "_is_saving",
+        "_is_waiting",
+        "_ready",
+        "_waits_at_close",
+        "parts",
+    )
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
@@ -100,7 +111,7 @@ class SyncRun(Run):
             self._wait()
 
     def _may_run_here(self) -> bool:
-        if not self._ready or self.launch.is_live:
+        if not self._ready or self.launch.is_live or self._ready[0].task.timeout is not None:
             return False
         # A reader of a stream wants each result as it comes, so a step of several tasks leaves it free to read.
         return not self.launch.is_streaming or self.engine.running == 1
@@ -192,6 +203,8 @@ class SyncRun(Run):
             self.report(TaskCancelled(task, task.attempt), will_pop=will_pop)
             return
         here = HereNow(self, task)
+        if task.timeout is not None:
+            self.attempts[task] = here
         report = self.base.copy().run(self._attempt, here, action)
         self.report(report, will_pop=will_pop)
         if self.hub.wants:
@@ -226,6 +239,12 @@ class SyncRun(Run):
                     return
                 self.report(TaskCancelled(task, task.attempt))
                 return
+
+    def time_out(self, action: TimeOut) -> None:
+        """Go on without a thread that cannot be stopped; its late report will be ignored."""
+        here = self.attempts.pop(action.task, None)
+        if here is not None:
+            self.report(failure_report(here, action.error))
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------
 

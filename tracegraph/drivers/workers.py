@@ -63,7 +63,7 @@ def submit(job: Job) -> None:
 
 def _forget_all() -> None:
     """Start without workers in a forked child: the parent's threads do not exist there."""
-    global _lock
+    global _lock  # noqa: PLW0603  # another thread may have held it when the process forked
     _lock = threading.Lock()
     _idle.clear()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tracegraph.engine.task import Task
+from tracegraph.errors import NodeTimeoutError
 from tracegraph.events import AttemptStarted, Event, RunStatus, TaskStarted
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Write
 from tracegraph.types import Interrupt
@@ -20,6 +21,7 @@ __all__ = [
     "RunTask",
     "SaveCheckpoint",
     "SaveWrites",
+    "TimeOut",
     "WakeAt",
 ]
 
@@ -37,6 +39,15 @@ class CancelTask:
     """Stop *task* if it has not begun or can be stopped; report :class:`TaskCancelled` once it has."""
 
     task: Task
+
+
+@dataclass(slots=True)
+class TimeOut:
+    """Abandon an attempt whose time is up: stop its body if that can be stopped, and report it failed with *error*."""
+
+    task: Task
+    attempt: int
+    error: NodeTimeoutError
 
 
 @dataclass(slots=True)
@@ -96,7 +107,7 @@ class Finish:
     """Every failure of the last superstep, in task order; ``error`` is the first."""
 
 
-Action: TypeAlias = RunTask | CancelTask | SaveCheckpoint | SaveWrites | WakeAt | ResolveCall | Finish
+Action: TypeAlias = RunTask | CancelTask | TimeOut | SaveCheckpoint | SaveWrites | WakeAt | ResolveCall | Finish
 
 
 class Decision:

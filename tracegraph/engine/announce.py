@@ -41,12 +41,15 @@ class Announcer:
         if self.wants & SuperstepStarted.bit:
             settings = self.settings
             planned = tuple(
-                TaskPlanned(t.id, t.node.name, t.path, t.triggers, t.input, t.node.is_hidden, t.node.metadata, t.node.tags) for t in tasks
+                TaskPlanned(t.id, t.node.name, t.path, t.triggers, t.input, t.node.is_hidden, t.node.metadata, t.node.tags)
+                for t in tasks
             )
             has_span = len(tasks) > 1 or (settings.does_io and settings.durability == "sync")
             decision.events.append(SuperstepStarted(self.run_id, self.ns, tasks[0].step, at_ns, planned, has_span, checkpoint_id))
 
-    def superstep_ended(self, decision: Decision, tasks: Sequence[Task], updated: frozenset[str] | None, checkpoint_id: str | None, at_ns: int) -> None:
+    def superstep_ended(
+        self, decision: Decision, tasks: Sequence[Task], updated: frozenset[str] | None, checkpoint_id: str | None, at_ns: int
+    ) -> None:
         """Announce that a superstep was applied (*updated* given) or stopped before that."""
         if tasks and self.wants & SuperstepEnded.bit:
             status = "stopped" if updated is None else "completed"
@@ -70,20 +73,31 @@ class Announcer:
             caller_id = None if task.caller is None else task.caller.id
             events.append(
                 TaskStarted(
-                    self.run_id, self.ns, task.step, 0, task.id, node.name, task.path, task.triggers, task.input, task.planned_at_ns,
-                    task.producer_id, caller_id, node.is_hidden, node.tags, node.metadata, has_attempts,
+                    self.run_id, self.ns, task.step, 0, task.id, node.name, task.path, task.triggers, task.input,
+                    task.planned_at_ns, task.producer_id, caller_id, node.is_hidden, node.tags, node.metadata, has_attempts,
                 )
             )  # fmt: skip
         if has_attempts and self.wants & AttemptStarted.bit:
             events.append(AttemptStarted(self.run_id, self.ns, task.step, 0, task.id, node.name, task.attempt))
         return tuple(events)
 
-    def attempt_ended(self, decision: Decision, task: Task, error: BaseException | None, delay_s: float | None, at_ns: int) -> None:
+    def attempt_ended(
+        self, decision: Decision, task: Task, error: BaseException | None, delay_s: float | None, at_ns: int
+    ) -> None:
         """Announce the end of one try of a task that has a retry policy."""
         if self.wants & AttemptEnded.bit and self.has_attempts(task):
             decision.events.append(
                 AttemptEnded(
-                    self.run_id, self.ns, task.step, at_ns, task.id, task.node.name, task.attempt, error, delay_s is not None, delay_s or 0.0
+                    self.run_id,
+                    self.ns,
+                    task.step,
+                    at_ns,
+                    task.id,
+                    task.node.name,
+                    task.attempt,
+                    error,
+                    delay_s is not None,
+                    delay_s or 0.0,
                 )
             )
 
@@ -107,4 +121,6 @@ class Announcer:
     def ignored(self, decision: Decision, task: Task, attempt: int, report: str, at_ns: int) -> None:
         """Announce a report that came too late to count."""
         if self.wants & ReportIgnored.bit:
-            decision.events.append(ReportIgnored(self.run_id, self.ns, task.step, at_ns, task.id, task.node.name, attempt, report))
+            decision.events.append(
+                ReportIgnored(self.run_id, self.ns, task.step, at_ns, task.id, task.node.name, attempt, report)
+            )

@@ -57,7 +57,7 @@ class ChannelStore:
         self.versions = dict(versions)
         self.seen = {name: dict(found) for name, found in seen.items()}
         # Versions of one saver are of one type; the lowest possible value only starts the comparison.
-        self.top = max(versions.values(), default=None)  # type: ignore[type-var]
+        self.top = max(versions.values(), default=None)
         self.live = {name for name in values if name in self.topology.clears}
 
     def apply(self, tasks: Sequence[Task], groups: Sequence[WriteGroup], *, is_step: bool) -> frozenset[str]:
@@ -65,6 +65,7 @@ class ChannelStore:
 
         Args:
             tasks: whose triggers are consumed and seen; none for input and commands.
+            groups: the writes by writer, in the order in which reducers get them.
             is_step: a superstep ran, so unwritten channels are told too, and deferred ones may be released.
 
         Raises:
@@ -95,10 +96,7 @@ class ChannelStore:
                     raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
         rules, values, held = self.topology.channels, self.values, self.topology.held
         for channel, batch in written.items():
-            if channel in overlay or channel in held:
-                state = self._state(overlay, channel)
-            else:
-                state = values.get(channel, MISSING)
+            state = self._state(overlay, channel) if channel in overlay or channel in held else values.get(channel, MISSING)
             try:
                 new = rules[channel].fold(state, batch)
             except Exception as error:

@@ -43,9 +43,12 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
         _resume(engine, decision, begin, at_ns)
         return
     given = begin.input if begin.command is None else begin.command
-    writes = input_writes(engine.topology, given, is_strict=engine.settings.is_strict, ignored=(ignored := []))
+    ignored: list[str] = []
+    writes = input_writes(engine.topology, given, is_strict=engine.settings.is_strict, ignored=ignored)
     if not writes:
-        raise EmptyInputError(f"the input {given!r} has nothing for {engine.topology.input_channels!r}, and there is no run to resume")
+        raise EmptyInputError(
+            f"the input {given!r} has nothing for {engine.topology.input_channels!r}, and there is no run to resume"
+        )
     for key in ignored:
         if engine.settings.wants & UnknownKeyIgnored.bit:
             settings = engine.settings
@@ -118,17 +121,14 @@ def command_writes(topology: Topology, command: Command[Any]) -> list[Write]:
         raise InvalidUpdateError("a command for the parent graph was given to a run that has no parent", node=INPUT)
     writes: list[Write] = []
     for target in command.targets():
-        if isinstance(target, Send):
-            name, write = target.node, (TASKS, target)
-        elif isinstance(target, str):
-            name, write = target, (f"{BRANCH_PREFIX}{target}", None)
-        else:
+        if not isinstance(target, (str, Send)):
             raise TypeError(f"goto takes node names and Sends, not {target!r}")
+        name = target if isinstance(target, str) else target.node
         if name == END:
             continue
         if not topology.has_node(name):
             raise UnknownTargetError(name, node=None, known=topology.node_names())
-        writes.append(write)
+        writes.append((f"{BRANCH_PREFIX}{name}", None) if isinstance(target, str) else (TASKS, target))
     for channel, value in command.update_pairs():
         if channel not in topology.channels or channel == START:
             raise UnknownTargetError(channel, node=None, known=topology.channels, what="channel")

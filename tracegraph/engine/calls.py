@@ -48,7 +48,7 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
         engine.running -= 1
     engine.queue.append(child)
-    engine.hand_out(decision)
+    engine.hand_out(decision, at_ns)
 
 
 def _child(engine: Engine, report: TaskCalled) -> Task:

@@ -43,7 +43,9 @@ def _finish_interrupted(engine: Engine, decision: Decision, at_ns: int) -> None:
         changed = frozenset(channel for _, writes in groups for channel, _ in writes) & values.keys()
         engine.is_touched = engine.is_touched or not changed.isdisjoint(engine.topology.output_keys)
         if settings.wants & StateUpdated.bit:
-            decision.events.append(StateUpdated(settings.run_id, settings.ns, engine.step, at_ns, values, frozenset(changed), "pending"))
+            decision.events.append(
+                StateUpdated(settings.run_id, settings.ns, engine.step, at_ns, values, frozenset(changed), "pending")
+            )
     if settings.wants & Interrupted.bit:
         decision.events.append(
             Interrupted(settings.run_id, settings.ns, engine.step, at_ns, "pending", interrupts, engine.saving.checkpoint_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Literal
 
-from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME
+from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, TRACE
 from tracegraph.engine.actions import CancelTask, Decision, ResolveCall, RunTask, WakeAt
 from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
@@ -39,6 +39,7 @@ from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.stepping import end_superstep, start_superstep
 from tracegraph.engine.task import Task
+from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import EngineBug, NodeCancelledError
 from tracegraph.events import TaskStatus
@@ -142,30 +143,32 @@ class Engine:
             case TaskCalled():
                 adopt_call(self, decision, report, at_ns)
             case SaveEnded():
-                self.saving.ended(decision, report.order, report.error, at_ns)
-                if report.error is not None:
-                    finish(self, decision, "failed", at_ns, error=report.error, reason="a checkpoint could not be saved")
-                else:
-                    self.advance(decision, at_ns)
+                self._save_ended(decision, report, at_ns)
             case Woke():
                 self._woke(decision, at_ns)
             case TaskAborted():
-                if self._is_current(report.task, report.attempt):
-                    report.task.error = report.error
-                    status = "failed" if isinstance(report.error, SystemExit) else "cancelled"
-                    finish(self, decision, status, at_ns, error=report.error, reason=type(report.error).__name__)  # type: ignore[arg-type]
+                self._aborted(decision, report, at_ns)
             case CloseRequested():
                 finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
             case DrainRequested():
                 self.drain_reason = self.drain_reason or report.reason
         return decision
 
+    def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
+        self.saving.ended(decision, report.order, report.error, at_ns)
+        if report.error is not None:
+            finish(self, decision, "failed", at_ns, error=report.error, reason="a checkpoint could not be saved")
+        else:
+            self.advance(decision, at_ns)
+
     # --- reports about tasks -------------------------------------------------------------------------------
 
     def _is_current(self, task: Task, attempt: int) -> bool:
         return task.is_running and task.attempt == attempt
 
-    def _arrived(self, decision: Decision, report: TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver, at_ns: int) -> bool:
+    def _arrived(
+        self, decision: Decision, report: TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver, at_ns: int
+    ) -> bool:
         task = report.task
         if not self._is_current(task, report.attempt):
             self.announce.ignored(decision, task, report.attempt, type(report).__name__, at_ns)
@@ -204,13 +207,13 @@ class Engine:
             task.retry_at_ns = at_ns + int(delay_s * 1e9)
             decision.actions.append(WakeAt(task.retry_at_ns))
             return
-        self.fail(decision, task, error, at_ns)
+        self.fail(decision, task, error, at_ns, report.trace)
         self.advance(decision, at_ns)
 
-    def fail(self, decision: Decision, task: Task, error: BaseException, at_ns: int) -> None:
+    def fail(self, decision: Decision, task: Task, error: BaseException, at_ns: int, trace: tuple[str, ...] = ()) -> None:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
-        writes: list[tuple[str, Any]] = [(ERROR, error), *self._answers(task)]
+        writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
         if task.node.error_handler is not None:
             writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
         self.saving.save_writes(decision, task.id, task.path_str, writes)
@@ -227,7 +230,9 @@ class Engine:
         self._drop_children(decision, task, at_ns)
         task.interrupts = report.interrupts
         task.writes = []
-        self.saving.save_writes(decision, task.id, task.path_str, [(INTERRUPT, report.interrupts), *self._answers(task)])
+        self.saving.save_writes(
+            decision, task.id, task.path_str, [(INTERRUPT, report.interrupts), *self._beside(task, report.trace)]
+        )
         self.settle(decision, task, "interrupted", at_ns)
         self.advance(decision, at_ns)
 
@@ -239,6 +244,11 @@ class Engine:
             self.settle(decision, report.task, "handed_over", at_ns)
             self._stop_others(decision, at_ns)
             self.advance(decision, at_ns)
+
+    def _aborted(self, decision: Decision, report: TaskAborted, at_ns: int) -> None:
+        if self._is_current(report.task, report.attempt):
+            report.task.error = report.error
+            finish(self, decision, "cancelled", at_ns, error=report.error, reason=type(report.error).__name__)
 
     def _cancelled(self, decision: Decision, report: TaskCancelled, at_ns: int) -> None:
         task = report.task
@@ -266,8 +276,9 @@ class Engine:
             if caller.is_running and all(child.is_finished for child in caller.children or ()):
                 self.running += 1
 
-    def _answers(self, task: Task) -> list[tuple[str, Any]]:
-        return [(RESUME, list(task.answers))] if task.answers else []
+    def _beside(self, task: Task, trace: tuple[str, ...]) -> list[tuple[str, Any]]:
+        """Return what is stored beside a pause or failure: the answers so far, and what a resume links to."""
+        return [*([(RESUME, list(task.answers))] if task.answers else []), *([(TRACE, trace)] if trace else [])]
 
     # --- stopping what need not go on ----------------------------------------------------------------------
 
@@ -311,16 +322,16 @@ class Engine:
     def advance(self, decision: Decision, at_ns: int) -> None:
         """Hand out what may run; end the superstep and start the next one as far as nothing has to be waited for."""
         if self.queue:
-            self.hand_out(decision)
+            self.hand_out(decision, at_ns)
         while not self.open_tasks and self.phase != "closed" and not self.saving.awaited:
             if self.phase == "running":
                 end_superstep(self, decision, at_ns)
             else:
                 start_superstep(self, decision, at_ns)
             if self.queue:
-                self.hand_out(decision)
+                self.hand_out(decision, at_ns)
 
-    def hand_out(self, decision: Decision) -> None:
+    def hand_out(self, decision: Decision, at_ns: int) -> None:
         """Order the running of queued tasks, at most ``max_concurrency`` at a time."""
         limit = self.settings.max_concurrency
         while self.queue and (limit is None or self.running < limit):
@@ -328,6 +339,8 @@ class Engine:
             task.is_running = True
             self.running += 1
             decision.actions.append(RunTask(task, self.announce.task_started(task)))
+            if task.timeout is not None:
+                arm_timeout(decision, task, at_ns)
 
     def plan(self) -> list[Task]:
         """Return the tasks that follow from the channels as they are."""
@@ -338,12 +351,14 @@ class Engine:
 
     def _woke(self, decision: Decision, at_ns: int) -> None:
         for task in self.everyone():
+            if task.deadline_ns is not None and task.is_running:
+                check_timeout(decision, task, at_ns)
             if task.retry_at_ns is not None and task.retry_at_ns <= at_ns:
                 task.retry_at_ns = None
                 self.queue.append(task)
             elif task.retry_at_ns is not None:
                 decision.actions.append(WakeAt(task.retry_at_ns))
-        self.hand_out(decision)
+        self.hand_out(decision, at_ns)
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, for they were really carried out."""

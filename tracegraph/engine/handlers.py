@@ -44,7 +44,9 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
     engine.tasks.append(handler)
     engine.open_tasks += 1
     if settings.wants & ErrorHandled.bit:
-        decision.events.append(ErrorHandled(settings.run_id, settings.ns, engine.step, at_ns, failed.id, failed.node.name, name, error))
+        decision.events.append(
+            ErrorHandled(settings.run_id, settings.ns, engine.step, at_ns, failed.id, failed.node.name, name, error)
+        )
     if not engine.pending.recall(handler):
         engine.queue.append(handler)
     else:

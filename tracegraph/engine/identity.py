@@ -58,12 +58,10 @@ def task_namespace(ns: str, name: str, task_id: str) -> str:
 
 
 def task_id(checkpoint: bytes, ns: str, step: int, name: str, suffix: bytes) -> str:
-    """Return a task's id.
+    """Return a task's id, hashed from where it stands.
 
-    Args:
-        checkpoint: the 16 raw bytes of the checkpoint's (or run's) UUID.
-        ns: checkpoint namespace of the graph, ``""`` at the root.
-        suffix: the kind-specific tail, from :func:`pull_suffix`, :func:`send_suffix`, ...
+    *checkpoint* are the 16 raw bytes of the checkpoint's (or run's) UUID, *ns* is the graph's checkpoint namespace,
+    *suffix* the kind-specific tail from :func:`pull_suffix`, :func:`send_suffix`, ...
     """
     return _as_uuid(xxh3_128_hexdigest(checkpoint + f"{graph_namespace(ns, name)}{step}".encode() + suffix))
 

@@ -23,9 +23,8 @@ def plan_step(topology: Topology, store: ChannelStore, *, checkpoint: bytes, ns:
 
     Nodes come sorted by name where it is known what the last step updated, else in definition order.
 
-    Args:
-        checkpoint: the 16 raw bytes of the UUID that task ids are hashed from.
-        stop: the first step number the recursion limit forbids, plus one.
+    *checkpoint* are the 16 raw bytes of the UUID that task ids are hashed from; *stop* is the last step that may run,
+    which managed values are computed from.
 
     Raises:
         UnknownTargetError: a pending Send names a node that does not exist.

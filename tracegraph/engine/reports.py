@@ -38,13 +38,15 @@ class TaskSucceeded:
 
 @dataclass(slots=True)
 class TaskFailed:
-    """An attempt raised. ``policy`` is the retry policy that covers the error, ``jitter`` a number from 0 to 1 the driver drew."""
+    """An attempt raised. ``policy`` is the retry policy that covers it, ``jitter`` a number from 0 to 1 that the driver drew."""
 
     task: Task
     attempt: int
     error: BaseException
     policy: RetryPolicy | None = None
     jitter: float = 0.0
+    trace: tuple[str, ...] = ()
+    """W3C traceparents of the task's span and of the root's, for whoever resumes this."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class TaskInterrupted:
     task: Task
     attempt: int
     interrupts: tuple[Interrupt, ...]
+    trace: tuple[str, ...] = ()
+    """As in :class:`TaskFailed`."""
 
 
 @dataclass(slots=True)

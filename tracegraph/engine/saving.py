@@ -133,7 +133,16 @@ class Saving:
         self._is_first_unchecked = False
         if settings.wants & CheckpointStarted.bit:
             action.started = CheckpointStarted(
-                settings.run_id, settings.ns, step, at_ns, self.checkpoint_id, parent_id, source, changed, settings.does_io, action.is_awaited
+                settings.run_id,
+                settings.ns,
+                step,
+                at_ns,
+                self.checkpoint_id,
+                parent_id,
+                source,
+                changed,
+                settings.does_io,
+                action.is_awaited,
             )
             decision.events.append(action.started)
         self._issue(decision, action)

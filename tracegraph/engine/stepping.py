@@ -74,7 +74,7 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     groups: list[WriteGroup] = [(task.node.name, task.writes) for task in tasks]
     try:
         updated = store.apply(tasks, groups, is_step=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # reducers are user code
         if hasattr(error, "step"):
             error.step = engine.step
         finish(engine, decision, "failed", at_ns, error=error)

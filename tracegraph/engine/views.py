@@ -47,7 +47,7 @@ def task_input(task: Task) -> Any:
     reads = task.node.reads
     if type(reads) is str:
         return isolated(task.view[reads]) if reads in task.view else MISSING
-    found = read(task.view, reads)
+    found: dict[str, Any] = read(task.view, reads)
     for key, manager in task.node.managed:
         found[key] = manager.get(task)
     return found
@@ -55,7 +55,7 @@ def task_input(task: Task) -> Any:
 
 def fresh(topology: Topology, view: Mapping[str, Any], writes: Sequence[tuple[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Return *names* as one task sees them after its own writes; siblings' writes stay invisible."""
-    found = read(view, names)
+    found: dict[str, Any] = read(view, names)
     if not writes:
         return found
     mine: dict[str, list[Any]] = {}

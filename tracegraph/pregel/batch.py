@@ -25,9 +25,7 @@ def _limit(configs: Sequence[Any]) -> int | None:
     return next((c["max_concurrency"] for c in configs if c and c.get("max_concurrency")), None)
 
 
-def batch(
-    invoke: Callable[..., Any], inputs: Sequence[Any], config: Any, *, return_exceptions: bool, **kwargs: Any
-) -> list[Any]:
+def batch(invoke: Callable[..., Any], inputs: Sequence[Any], config: Any, *, return_exceptions: bool, **kwargs: Any) -> list[Any]:
     """Call *invoke* for each input in threads, each in a copy of the caller's Context; return the outputs in order.
 
     Raises:

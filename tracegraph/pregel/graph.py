@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from tracegraph.channels.base import BaseChannel
 from tracegraph.config import RunnableConfig, merge_configs
-from tracegraph.constants import START
 from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.run import Launch
@@ -27,7 +24,7 @@ from tracegraph.pregel.validation import check_graph
 from tracegraph.stream.parts import Part, Shape, checked_modes
 from tracegraph.stream.projector import Projector
 from tracegraph.stream.readers import AsyncPartReader, PartReader
-from tracegraph.types import Command, Durability, GraphOutput, RetryPolicy, StateSnapshot
+from tracegraph.types import Durability, GraphOutput, RetryPolicy, StateSnapshot
 
 __all__ = ["Pregel"]
 
@@ -71,7 +68,9 @@ class Pregel:
         auto_validate: bool = True,
         strict: bool = False,
     ) -> None:
-        self.nodes: dict[str, Node] = {key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()}
+        self.nodes: dict[str, Node] = {
+            key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()
+        }
         self.channels = {key: _keyed(key, channel) for key, channel in (channels or {}).items()}
         self.managed = dict(managed or {})
         self.input_channels = _as_given(input_channels)
@@ -138,7 +137,7 @@ class Pregel:
         made = copy.copy(self)
         for key, value in (update or {}).items():
             setattr(made, key, value)
-        made.topology = made._topology()
+        made.topology = type(made)._topology(made)  # noqa: SLF001  # a copy of its own class
         return made
 
     def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Self:
@@ -170,7 +169,11 @@ class Pregel:
         With another ``stream_mode`` the list of its parts is returned.
         """
         options = CallOptions(
-            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+            context=context,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         if stream_mode == "values" and not print_mode:
             run = SyncRun(self._launch(input, config, options))
@@ -195,7 +198,11 @@ class Pregel:
     ) -> Any:
         """Do what :meth:`invoke` does, on the running event loop."""
         options = CallOptions(
-            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+            context=context,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         if stream_mode == "values" and not print_mode:
             run = AsyncRun(self._launch(input, config, options))
@@ -226,7 +233,11 @@ class Pregel:
         ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run.
         """
         options = CallOptions(
-            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+            context=context,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         mode = self._stream_mode(stream_mode)
         return self._reader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
@@ -250,14 +261,16 @@ class Pregel:
     ) -> AsyncIterator[Any]:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
         options = CallOptions(
-            context=context, interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability, control=control
+            context=context,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         mode = self._stream_mode(stream_mode)
         return self._areader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
 
-    def batch(
-        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
-    ) -> list[Any]:
+    def batch(self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any) -> list[Any]:
         """Invoke once per input, in threads, and return the outputs in order; ``config`` is one or one per input."""
         return batch(self.invoke, inputs, config, return_exceptions=return_exceptions, **kwargs)
 
@@ -321,7 +334,15 @@ class Pregel:
         return value
 
     def _reader(
-        self, given: Any, config: Any, options: CallOptions, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str
+        self,
+        given: Any,
+        config: Any,
+        options: CallOptions,
+        mode: Any,
+        print_mode: Any,
+        output_keys: Any,
+        subgraphs: bool,
+        version: str,
     ) -> PartReader:
         plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
 
@@ -335,7 +356,15 @@ class Pregel:
         return PartReader(make, plan.format)
 
     def _areader(
-        self, given: Any, config: Any, options: CallOptions, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str
+        self,
+        given: Any,
+        config: Any,
+        options: CallOptions,
+        mode: Any,
+        print_mode: Any,
+        output_keys: Any,
+        subgraphs: bool,
+        version: str,
     ) -> AsyncPartReader:
         plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
 
@@ -372,7 +401,7 @@ class _StreamPlan:
 
         def sink(part: Part) -> None:
             if part.mode in printed:
-                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
             if part.mode in wanted:
                 parts.append(part)
                 if is_live:
@@ -389,7 +418,9 @@ def _checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[st
 
     for key in (keys,) if isinstance(keys, str) else keys:
         if key not in graph.channels:
-            raise InvalidInputError(f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}")
+            raise InvalidInputError(
+                f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}"
+            )
     return keys
 
 
@@ -403,8 +434,10 @@ def _of_parts(parts: list[Any], stream_mode: str | Sequence[str], version: str) 
 
 
 def _keyed(key: str, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:
-    channel.key = channel.key or key
-    return channel
+    # One channel object may stand in several annotations: each name gets its own.
+    made = channel.copy() if channel.key and channel.key != key else channel
+    made.key = key
+    return made
 
 
 def _as_given(channels: str | Sequence[str]) -> str | tuple[str, ...]:

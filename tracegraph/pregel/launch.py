@@ -67,7 +67,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     spec = RunSpec.of(ensure_config(graph.config, config))
     is_nested = parent is not None and spec.thread_id == parent.run.thread_id and spec.checkpoint_ns == parent.namespace
     run_id = spec.run_id or _new_run_id()
-    saver = resolve_saver(graph, parent if is_nested else None, spec)
+    saver = resolve_saver(graph, parent if is_nested else None)
     ns = _namespace(graph, parent) if is_nested and parent is not None else ""
     port = None
     if saver is not None:
@@ -130,7 +130,7 @@ def _audience(spec: RunSpec, parent: HereNow | None, run_id: UUID) -> tuple[Hub,
     return parent.run.hub, [*known, *added], (observer,)
 
 
-def resolve_saver(graph: Pregel, parent: HereNow | None, spec: RunSpec) -> BaseCheckpointSaver | None:
+def resolve_saver(graph: Pregel, parent: HereNow | None) -> BaseCheckpointSaver | None:
     """Return the saver of a run: a nested one uses its parent's, unless it was compiled without."""
     own = graph.checkpointer
     if parent is not None:
@@ -140,7 +140,7 @@ def resolve_saver(graph: Pregel, parent: HereNow | None, spec: RunSpec) -> BaseC
         return None if port is None else port.saver
     if own is True:
         raise InvalidInputError("checkpointer=True means 'the parent graph's', so this graph cannot be the one that is invoked")
-    return None if own is None or own is False else own  # type: ignore[no-any-return]  # checked at compile
+    return None if own is None or own is False else own
 
 
 def _namespace(graph: Pregel, parent: HereNow) -> str:

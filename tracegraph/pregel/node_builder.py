@@ -37,8 +37,7 @@ class ChannelWriter:
                     task.writes.append((channel, made))
             else:
                 task.writes.append((channel, value))
-        return
-        yield
+        yield from ()
 
 
 _PASS = object()
@@ -50,8 +49,12 @@ class NodeBuilder:
     >>> from tracegraph.channels import EphemeralValue, LastValue
     >>> from tracegraph.pregel import Pregel
     >>> double = NodeBuilder().subscribe_only("a").do(lambda x: x * 2).write_to("b")
-    >>> app = Pregel(nodes={"double": double}, channels={"a": EphemeralValue(int), "b": LastValue(int)},
-    ...              input_channels="a", output_channels="b")
+    >>> app = Pregel(
+    ...     nodes={"double": double},
+    ...     channels={"a": EphemeralValue(int), "b": LastValue(int)},
+    ...     input_channels="a",
+    ...     output_channels="b",
+    ... )
     >>> app.invoke(4)
     8
     """
@@ -154,7 +157,9 @@ def _chained(bodies: Sequence[Body]) -> Body | None:
     if len(bodies) < 2:
         return bodies[0] if bodies else None
     if any(body.inject or body.takes_config for body in bodies[1:]):
-        raise GraphDefinitionError("only the first step of a node may take config, runtime and the like; combine the steps in one function")
+        raise GraphDefinitionError(
+            "only the first step of a node may take config, runtime and the like; combine the steps in one function"
+        )
     first, rest = bodies[0], bodies[1:]
 
     def run(value: Any, *args: Any, **kwargs: Any) -> Any:

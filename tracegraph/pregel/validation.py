@@ -34,9 +34,10 @@ def _channels(graph: Pregel) -> list[str]:
     problems: list[str] = []
     known = ", ".join(map(repr, graph.channels)) or "none"
     for role, given in (("input", graph.input_channels), ("output", graph.output_channels), ("stream", graph.stream_channels)):
-        for name in (given,) if isinstance(given, str) else given:
-            if name not in graph.channels:
-                problems.append(f"{role} channel {name!r} does not exist; there are {known}")
+        names = (given,) if isinstance(given, str) else given
+        problems.extend(
+            f"{role} channel {name!r} does not exist; there are {known}" for name in names if name not in graph.channels
+        )
     inputs = (graph.input_channels,) if isinstance(graph.input_channels, str) else graph.input_channels
     subscribed = {trigger for node in graph.nodes.values() for trigger in node.triggers}
     if not subscribed.intersection(inputs):
@@ -48,11 +49,15 @@ def _nodes(graph: Pregel) -> list[str]:
     problems: list[str] = []
     for name, node in graph.nodes.items():
         reads = (node.reads,) if isinstance(node.reads, str) else node.reads
-        for channel in (*reads, *node.triggers):
-            if channel not in graph.channels and channel != TASKS:
-                problems.append(f"node {name!r} reads or is triggered by channel {channel!r}, which does not exist")
+        problems.extend(
+            f"node {name!r} reads or is triggered by channel {channel!r}, which does not exist"
+            for channel in (*reads, *node.triggers)
+            if channel not in graph.channels and channel != TASKS
+        )
         if node.timeout is not None and isinstance(node.body, Body) and not node.body.is_async:
-            problems.append(f"node {name!r} has a timeout but is not async, so it could not be stopped: make it async, or drop the timeout")
+            problems.append(
+                f"node {name!r} has a timeout but is not async, so it could not be stopped: make it async, or drop the timeout"
+            )
         if node.error_handler is not None and node.error_handler not in graph.nodes:
             problems.append(f"node {name!r} names error handler {node.error_handler!r}, which is no node")
     return problems
