@@ -24,6 +24,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small graphs, few rounds: a smoke test, not a measurement")
     parser.add_argument("--json", action="store_true", help="print every sample as JSON")
     parser.add_argument("--rounds", type=int, default=None, help="measurements of each cell (default 5, quick 2)")
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time, for a machine that is shared"
+    )
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
     parser.add_argument("--libraries", nargs="+", default=["tracegraph", "langgraph"], help="libraries to measure")
     args = parser.parse_args()
@@ -34,7 +37,7 @@ def main() -> None:
             for library in args.libraries
             for mode in MODES
         }
-        rows = list(_measured(workers, rounds, args.only))
+        rows = list(_measured(workers, rounds, args.only, args.clock))
     (print_json if args.json else print_table)(rows)
 
 
@@ -45,10 +48,10 @@ def _started(library: str, mode: str, *, is_quick: bool) -> subprocess.Popen[str
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
 
-def _measured(workers: dict[Key, subprocess.Popen[str]], rounds: int, only: str) -> Iterator[Row]:
+def _measured(workers: dict[Key, subprocess.Popen[str]], rounds: int, only: str, clock: str) -> Iterator[Row]:
     for index, scenario in enumerate(SCENARIOS):
         for colour in scenario.colours if only in scenario.name else ():
-            row = Row(scenario.name, colour, scenario.unit)
+            row = Row(scenario.name, colour, scenario.unit, clock)
             for _ in range(rounds):
                 for key, worker in workers.items():
                     row.samples.setdefault(key, []).append(_ask(key, worker, [index, colour]))

@@ -1,4 +1,7 @@
-"""What was measured, as a table: medians in microseconds, and how many times faster than langgraph."""
+"""What was measured, as a table: medians in microseconds, and how many times faster than langgraph.
+
+On a machine that others use too, processor time (``clock="cpu"``) says more than wall-clock time.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ HEADS = {
     ("tracegraph", "traced"): "tg traced",
 }
 LEGEND = (
-    "Microseconds per unit, medians. lg: langgraph, oi: openinference-instrumentation-langchain, tg: tracegraph; "
-    "off: sampled out; traced: to an exporter that encodes OTLP and sends nothing, spans still queued at the end not counted "
-    "(+flush: counted). x: times faster."
+    "Microseconds per unit, medians, by the {clock} clock. x: times faster. "
+    "lg: langgraph, oi: openinference-instrumentation-langchain, tg: tracegraph; off: sampled out; "
+    "traced: to an exporter that encodes OTLP and sends nothing, spans still queued at the end not counted (+flush: counted)."
 )
 
 
@@ -37,12 +40,14 @@ class Row:
     name: str
     colour: str
     unit: str
+    clock: str = "wall"
+    """``wall``, or ``cpu``: the processor time of all threads."""
     samples: dict[Key, list[dict[str, float]]] = field(default_factory=dict)
 
-    def us(self, key: Key, what: str = "us") -> float | None:
+    def us(self, key: Key, suffix: str = "") -> float | None:
         """Return the median time per unit, or None if *key* was not measured."""
         samples = self.samples.get(key)
-        return median(s[what] for s in samples) if samples else None
+        return median(s[self.clock + suffix] for s in samples) if samples else None
 
     def ratio(self, slow: Key, fast: Key) -> float | None:
         """Return how many times faster *fast* is than *slow*."""
@@ -62,7 +67,7 @@ class Row:
 
 
 def _cells(row: Row) -> list[str]:
-    flushed = row.us(("tracegraph", "traced"), "us_flushed")
+    flushed = row.us(("tracegraph", "traced"), "_flushed")
     times = [*(row.us(key) for key in HEADS), flushed]
     return [
         f"{row.name} {row.colour}",
@@ -76,11 +81,12 @@ def print_table(rows: list[Row]) -> None:
     """Print with rich on a terminal, in plain columns otherwise."""
     heads = ["graph", "unit", *HEADS.values(), "+flush", *Row("", "", "").ratios()]
     body = [_cells(row) for row in rows]
+    legend = LEGEND.format(clock=rows[0].clock if rows else "wall")
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(caption=LEGEND)
+        table = Table(caption=legend)
         for position, head in enumerate(heads):
             table.add_column(head, justify="left" if position < 2 else "right")
         for cells in body:
@@ -93,7 +99,7 @@ def print_table(rows: list[Row]) -> None:
             cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         print("  ".join(padded).rstrip())
-    print(LEGEND)
+    print(legend)
 
 
 def print_json(rows: list[Row]) -> None:
@@ -103,6 +109,7 @@ def print_json(rows: list[Row]) -> None:
             "graph": row.name,
             "colour": row.colour,
             "unit": row.unit,
+            "clock": row.clock,
             "median_us": {f"{lib} {mode}": row.us((lib, mode)) for lib, mode in row.samples},
             "ratios": row.ratios(),
             "samples": {f"{lib} {mode}": samples for (lib, mode), samples in row.samples.items()},

@@ -11,7 +11,7 @@ import gc
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.graphs import SCENARIOS, Case, load
 
@@ -78,16 +78,28 @@ def _run(case: Case, colour: str, runs: int) -> None:
     asyncio.run(go())
 
 
-def _measure(case: Case, colour: str, runs: int, flush: Callable[[], int]) -> dict[str, Any]:
+def _measure(case: Case, colour: str, runs: int, flush: Callable[[], int]) -> dict[str, float]:
     before = flush()
     gc.collect()
-    start = time.perf_counter()
+    clocks = [_clocks()]
     _run(case, colour, runs)
-    ran = time.perf_counter()
+    clocks.append(_clocks())
     spans = flush() - before
-    flushed = time.perf_counter()
-    per_unit_us = 1e6 / (runs * case.units)
-    return {"us": (ran - start) * per_unit_us, "us_flushed": (flushed - start) * per_unit_us, "spans": spans / runs}
+    clocks.append(_clocks())
+    (wall, cpu), (ran_wall, ran_cpu), (flushed_wall, flushed_cpu) = clocks
+    units = runs * case.units
+    return {
+        "wall": (ran_wall - wall) * 1e6 / units,
+        "wall_flushed": (flushed_wall - wall) * 1e6 / units,
+        "cpu": (ran_cpu - cpu) * 1e6 / units,
+        "cpu_flushed": (flushed_cpu - cpu) * 1e6 / units,
+        "spans": spans / runs,
+    }
+
+
+def _clocks() -> tuple[float, float]:
+    """Return wall-clock time and the processor time of all threads, in seconds."""
+    return time.perf_counter(), time.process_time()
 
 
 def serve(library: str, mode: str, is_quick: bool) -> None:
