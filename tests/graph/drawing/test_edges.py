@@ -65,7 +65,7 @@ def node(*triggers: str, writes: tuple[str, ...] | None = None) -> Any:
 
 
 def low_level(nodes: dict[str, Any], inputs: Any = "in") -> Any:
-    return SimpleNamespace(nodes=nodes, input_channels=inputs, interrupt_before_nodes=(), interrupt_after_nodes=())
+    return SimpleNamespace(nodes=nodes, input_channels=inputs, interrupt_before=(), interrupt_after=())
 
 
 def test_a_low_level_graph_is_wired_through_its_channels() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tracegraph.graph.drawing.model import Graph
@@ -10,7 +10,9 @@ from tracegraph.graph.drawing.model import Graph
 __all__ = ["expand_subgraphs"]
 
 
-def expand_subgraphs(drawing: Graph, children: Mapping[str, Any], levels: int | bool) -> None:
+def expand_subgraphs(
+    drawing: Graph, children: Mapping[str, Any], levels: int | bool, draw: Callable[[Any, int | bool], Any]
+) -> None:
     """Replace the nodes of *drawing* that hold a child graph by what is in it.
 
     A child without a first and a last node stays closed: it would have no place to lead into and out of.
@@ -18,10 +20,11 @@ def expand_subgraphs(drawing: Graph, children: Mapping[str, Any], levels: int | 
     Args:
         children: node name -> compiled graph.
         levels: True for all levels, else how many.
+        draw: makes the drawing of a child, opened so many levels deep.
     """
     deeper = levels if isinstance(levels, bool) else levels - 1
     for name, child in children.items():
-        inner = child.get_graph(xray=deeper)
+        inner = draw(child, deeper)
         if len(inner.nodes) > 1 and inner.first_node() and inner.last_node():
             _replace(drawing, name, inner)
 

@@ -34,8 +34,13 @@ def draw(compiled: Any, *, xray: int | bool = False) -> Graph:
     drawing.edges = edges
     if xray:
         children = {name: node.subgraph for name, node in compiled.nodes.items() if node.subgraph is not None}
-        expand_subgraphs(drawing, children, xray)
+        expand_subgraphs(drawing, children, xray, _draw_child)
     return drawing
+
+
+def _draw_child(child: Any, xray: int | bool) -> Any:
+    """Let a child draw itself: a graph that lives elsewhere knows its own way."""
+    return child.get_graph(xray=xray) if hasattr(child, "get_graph") else draw(child, xray=xray)
 
 
 def _data(node: Any) -> Any:
@@ -61,8 +66,8 @@ def _stops(compiled: Any, name: str) -> str:
     def names(stop: str | Collection[str]) -> Collection[str]:
         return () if isinstance(stop, str) else stop  # "*" stops everywhere: no news of a single node
 
-    before = name in names(compiled.interrupt_before_nodes)
-    after = name in names(compiled.interrupt_after_nodes)
+    before = name in names(compiled.interrupt_before)
+    after = name in names(compiled.interrupt_after)
     return ",".join(when for when, holds in (("before", before), ("after", after)) if holds)
 
 

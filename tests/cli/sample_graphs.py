@@ -1,0 +1,95 @@
+"""Graphs that the command's tests run; each name says what becomes of it."""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+from typing import Annotated, Any, TypedDict
+
+from tracegraph import START, InMemorySaver, StateGraph, interrupt
+
+answer = 42
+"""No graph."""
+
+
+class State(TypedDict, total=False):
+    n: int
+    log: Annotated[list[str], operator.add]
+
+
+def add(state: State) -> State:
+    return {"n": state.get("n", 0) + 1, "log": ["add"]}
+
+
+async def aadd(state: State) -> State:
+    return {"n": state.get("n", 0) + 1, "log": ["aadd"]}
+
+
+async def apath(state: State) -> str:
+    return "add"
+
+
+def explode(state: State) -> State:
+    raise ValueError("first line\nsecond line")
+
+
+def leave(state: State) -> State:
+    raise SystemExit("bye")
+
+
+def press_ctrl_c(state: State) -> State:
+    raise KeyboardInterrupt
+
+
+def ask(state: State) -> State:
+    return {"n": interrupt({"question": "sure?"})}
+
+
+def terminate(state: State) -> State:
+    os.kill(os.getpid(), signal.SIGTERM)
+    return {"log": ["terminate"]}
+
+
+def terminate_twice(state: State) -> State:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return {"log": ["terminate_twice"]}
+
+
+def odd(state: State) -> Any:
+    return {"log": [b"\x00\xff", {"a"}, object, float("inf")]}
+
+
+def line(*nodes: Any, **options: Any) -> Any:
+    return StateGraph(State).add_sequence(list(nodes)).add_edge(START, nodes[0].__name__).compile(**options)
+
+
+good = line(add, name="good")
+good_async = line(add, aadd)
+good_async_path = StateGraph(State).add_node(add).add_conditional_edges(START, apath, ["add"]).compile()
+odd_values = line(odd)
+failing = line(add, explode)
+failing_inside = StateGraph(State).add_node("inner", failing).add_edge(START, "inner").compile()
+leaving = line(leave)
+pressed = line(press_ctrl_c)
+asking = line(ask, checkpointer=InMemorySaver())
+stopping = line(add, explode, checkpointer=InMemorySaver(), interrupt_before=["explode"])
+drained = line(terminate, explode)
+drained_async = line(aadd, terminate, explode)
+terminated = line(terminate_twice, explode)
+endless = StateGraph(State).add_node(add).add_edge(START, "add").add_edge("add", "add").compile()
+builder = StateGraph(State).add_node(add).add_edge(START, "add")
+broken_builder = StateGraph(State).add_node(add).add_edge("add", "nowhere").add_edge("nobody", "add")
+
+
+def factory() -> Any:
+    return good
+
+
+def failing_factory() -> Any:
+    raise RuntimeError("no graph today")
+
+
+def factory_with_parameters(n: int) -> Any:
+    return good

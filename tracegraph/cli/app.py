@@ -1,0 +1,147 @@
+"""The commands and their options; what they do is in the modules beside this one, loaded when they are called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tracegraph.cli.output import CliError, ExitCode, note, one_line
+from tracegraph.version import VERSION
+
+__all__ = ["app"]
+
+
+class _OneLineErrors(TyperGroup):
+    """Prints a wrong command line as one line, like every other error, instead of a box around it."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        if not extra.get("standalone_mode", True):
+            return super().main(*args, **extra)
+        try:
+            code = super().main(*args, **(extra | {"standalone_mode": False}))
+        except Exception as error:
+            # By duck type: typer brings a click of its own in some versions, and uses the installed one in others.
+            describe = getattr(error, "format_message", None)
+            if describe is None:
+                if type(error).__name__ != "Abort":
+                    raise
+                sys.exit(ExitCode.KEYBOARD)
+            note(f"error: {one_line(describe())}")
+            sys.exit(ExitCode.USAGE)
+        sys.exit(code if isinstance(code, int) else ExitCode.COMPLETED)
+
+
+app = typer.Typer(
+    name="tracegraph",
+    help="Run graphs and look at their traces.",
+    cls=_OneLineErrors,
+    add_completion=False,
+    # A traceback with local variables would print what a run was working on.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Target = Annotated[str, typer.Argument(metavar="FILE.py:GRAPH", help="The graph: FILE.py:name or module:name.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Turn an error that was foreseen into one line and an exit code."""
+    try:
+        yield
+    except CliError as error:
+        note(f"error: {one_line(str(error))}")
+        raise typer.Exit(error.code) from error
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"tracegraph {VERSION}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(ExitCode.USAGE)
+
+
+@app.command()
+def run(
+    target: Target,
+    input_: Annotated[
+        str | None, typer.Option("--input", "-i", metavar="JSON|@FILE|-", help="The input: JSON, a file of it, or - for stdin.")
+    ] = None,
+    thread: Annotated[str | None, typer.Option(metavar="ID", help="The thread to start or continue.")] = None,
+    config: Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")] = None,
+    is_json: Json = False,
+    store: Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")] = True,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")] = False,
+) -> None:
+    """Run a graph and print its result; the trace id goes to stderr.
+
+    Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 143 stopped by SIGTERM between two supersteps.
+    """
+    from tracegraph.cli.run import run_graph
+
+    with _reported():
+        code = run_graph(
+            target,
+            input_text=input_,
+            thread_id=thread,
+            config_text=config,
+            is_json=is_json,
+            has_store=store,
+            shows_traceback=traceback,
+        )
+    raise typer.Exit(code)
+
+
+@app.command()
+def traces(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
+    is_json: Json = False,
+) -> None:
+    """List the traces in the embedded store."""
+    from tracegraph.cli.traces import list_traces
+
+    with _reported():
+        list_traces(limit, is_json=is_json)
+
+
+@app.command()
+def trace(
+    trace_id: Annotated[str, typer.Argument(metavar="ID", help="The first digits of a trace's id, or `last`.")],
+    attributes: Annotated[bool, typer.Option("--attributes", "-a", help="Show attributes, events and links.")] = False,
+    is_json: Json = False,
+) -> None:
+    """Show one trace as a tree."""
+    from tracegraph.cli.traces import show_trace
+
+    with _reported():
+        show_trace(trace_id, has_attributes=attributes, is_json=is_json)
+
+
+@app.command()
+def graph(
+    target: Target,
+    xray: Annotated[bool, typer.Option("--xray", help="Open subgraphs.")] = False,
+    is_json: Json = False,
+) -> None:
+    """Print a graph as Mermaid text."""
+    from tracegraph.cli.graph import draw_graph
+
+    with _reported():
+        draw_graph(target, xray=xray, is_json=is_json)

@@ -1,0 +1,101 @@
+"""What the command prints, and the codes it ends with. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from enum import IntEnum
+from typing import Any, NoReturn
+
+__all__ = ["CliError", "ExitCode", "fail", "has_terminal", "json_text", "note", "one_line", "print_data", "to_plain_data"]
+
+
+class ExitCode(IntEnum):
+    """What a script can tell apart."""
+
+    COMPLETED = 0
+    FAILED = 1
+    USAGE = 2
+    """The command cannot be carried out: a bad argument, an unreadable file, a graph that does not load."""
+    INTERRUPTED = 3
+    """The run pauses for an answer, or at a breakpoint."""
+    KEYBOARD = 130
+    TERMINATED = 143
+    """SIGTERM; the run stopped between two supersteps."""
+
+
+class CliError(Exception):
+    """Ends the command with one line on stderr."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+def fail(message: str, cause: BaseException | None = None) -> NoReturn:
+    """End the command because it cannot be carried out."""
+    raise CliError(message) from cause
+
+
+def has_terminal(name: str) -> bool:
+    """Say whether ``stdout`` or ``stderr`` is a terminal."""
+    return bool(getattr(sys, name).isatty())
+
+
+def note(text: str) -> None:
+    """Print a line for people, where it does not get into the result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def one_line(text: str) -> str:
+    r"""Return text on one line, for an error that must not look like a traceback.
+
+    >>> one_line("two faults:\n- a\n- b")
+    'two faults: - a - b'
+    """
+    return " ".join(text.split())
+
+
+def to_plain_data(value: Any) -> Any:
+    """Return a value as JSON data: models, dataclasses, sets and dates in their usual form, anything else as its repr.
+
+    >>> to_plain_data({"at": {1}, "what": object})
+    {'at': [1], 'what': "<class 'object'>"}
+    """
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
+    except Exception:  # noqa: BLE001  # a result that cannot be shown well is shown anyhow: the run did happen
+        return repr(value)
+
+
+def _finite(data: Any) -> Any:
+    """Return JSON data in which infinity and NaN, for which JSON has no word, are strings."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_finite(value) for value in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def json_text(data: Any) -> str:
+    """Return data as indented JSON."""
+    # ASCII only: a lone surrogate, or a terminal of another encoding, must not break the output.
+    is_safe = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(data, indent=2, ensure_ascii=not is_safe)
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def print_data(data: Any) -> None:
+    """Print JSON, in colours on a terminal."""
+    text = json_text(data)
+    if not has_terminal("stdout"):
+        print(text, flush=True)
+        return
+    from rich.console import Console
+    from rich.json import JSON
+
+    # The terminal breaks long lines, not rich: what is copied from it stays JSON.
+    Console().print(JSON(text, ensure_ascii=text.isascii()), soft_wrap=True)
