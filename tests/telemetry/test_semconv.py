@@ -1,0 +1,73 @@
+"""The names of telemetry: written once, and no invention where the conventions have a word."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes, exception_attributes
+from opentelemetry.semconv.schemas import Schemas
+
+from tracegraph.telemetry import semconv
+from tracegraph_exporters import base
+
+NAMES = {key: value for key, value in vars(semconv).items() if key.isupper() and isinstance(value, str)}
+
+AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
+    "gen_ai.step.name",  # a proposal
+    "gen_ai.workflow.name",
+    "gen_ai.response.time_to_first_chunk",
+    "gen_ai.request.stream",
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens",  # released as cache_creation
+    "gen_ai.usage.reasoning.output_tokens",
+}
+
+
+def test_no_name_is_written_twice() -> None:
+    """Two constants of one value would drift apart."""
+    values = [value for key, value in NAMES.items() if value not in {semconv.SCOPE_NAME, semconv.SCOPE_VERSION}]
+
+    assert len(values) == len(set(values))
+
+
+def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
+    """No attribute of ours squats on a public namespace."""
+    dotted = {value for value in NAMES.values() if "." in value} - {semconv.SCOPE_VERSION, semconv.SCHEMA_URL}
+    ours = {value for value in dotted if value.startswith("tracegraph.")}
+    known = {
+        value
+        for module in (gen_ai_attributes, error_attributes, exception_attributes)
+        for key, value in vars(module).items()
+        if key.isupper() and isinstance(value, str)
+    }
+
+    assert dotted - ours - known <= AHEAD_OF_THE_INSTALLED_CONVENTIONS
+
+
+def test_schema_url_is_a_published_one() -> None:
+    """Backends that translate between versions look it up."""
+    assert semconv.SCHEMA_URL in {schema.value for schema in Schemas} | {"https://opentelemetry.io/schemas/1.41.1"}
+
+
+def test_scope_version_is_the_distributions() -> None:
+    """Spans say which tracegraph made them."""
+    assert version("tracegraph") == semconv.SCOPE_VERSION
+
+
+def test_exporters_know_the_same_names() -> None:
+    """The exporters do not import tracegraph, so the few names they show are written there again; here they are compared."""
+    theirs = {
+        base.CONVERSATION_ID: semconv.CONVERSATION_ID,
+        base.RUN_STATUS: semconv.RUN_STATUS,
+        base.TASK_STATUS: semconv.TASK_STATUS,
+        base.CALL_STATUS: semconv.CALL_STATUS,
+        base.SUPERSTEP: semconv.SUPERSTEP,
+        base.CACHE_HIT: semconv.CACHE_HIT,
+        base.ATTEMPT_NUMBER: semconv.ATTEMPT_NUMBER,
+        base.TASK_ATTEMPTS: semconv.TASK_ATTEMPTS,
+        base.INPUT_TOKENS: semconv.USAGE_INPUT_TOKENS,
+        base.OUTPUT_TOKENS: semconv.USAGE_OUTPUT_TOKENS,
+    }
+
+    assert all(ours == name for name, ours in theirs.items())
