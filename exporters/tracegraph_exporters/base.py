@@ -95,10 +95,10 @@ def to_record(span: ReadableSpan) -> SpanRecord:
         end_ns=span.end_time or start_ns,
         status=span.status.status_code.name.lower(),
         message=span.status.description,
-        attributes=span.attributes or {},
-        events=tuple(EventRecord(e.name, e.timestamp, e.attributes or {}) for e in span.events),
+        attributes=_as_dict(span.attributes),
+        events=tuple(EventRecord(e.name, e.timestamp, _as_dict(e.attributes)) for e in span.events),
         links=tuple(
-            LinkRecord(format_trace_id(k.context.trace_id), format_span_id(k.context.span_id), k.attributes or {})
+            LinkRecord(format_trace_id(k.context.trace_id), format_span_id(k.context.span_id), _as_dict(k.attributes))
             for k in span.links
         ),
         resource=span.resource.attributes,
@@ -122,9 +122,9 @@ def dump_json(value: Any) -> str:
     '{"a":[1,"eA=="],"b":"nan"}'
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+        text = _ENCODER.encode(value)
     except (ValueError, TypeError):
-        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+        text = _ENCODER.encode(_plain(value))
     return safe_text(text)
 
 
@@ -151,3 +151,14 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case _:
             return str(value)
+
+
+# One encoder for all: json.dumps with arguments makes a new one for every call.
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+
+
+def _as_dict(attributes: Any) -> Mapping[str, Any]:
+    """Return attributes as the SDK keeps them in a plain dict; its view looks every key up in Python code."""
+    copy = getattr(attributes, "copy", None)
+    copied = copy() if copy is not None else attributes
+    return copied if type(copied) is dict else dict(copied or {})

@@ -175,9 +175,9 @@ def _row(record: SpanRecord, resource_id: int) -> tuple[Any, ...]:
         record.end_ns,
         record.status,
         None if record.message is None else safe_text(record.message),
-        dump_json(dict(record.attributes)),
-        dump_json([[e.name, e.at_ns, dict(e.attributes)] for e in record.events]) if record.events else "[]",
-        dump_json([[k.trace_id, k.span_id, dict(k.attributes)] for k in record.links]) if record.links else "[]",
+        dump_json(record.attributes),
+        dump_json([[e.name, e.at_ns, e.attributes] for e in record.events]) if record.events else "[]",
+        dump_json([[k.trace_id, k.span_id, k.attributes] for k in record.links]) if record.links else "[]",
         resource_id,
         record.scope,
     )

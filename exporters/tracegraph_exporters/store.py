@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -142,11 +143,14 @@ class TraceStore:
         """Return a trace's spans by start time; none if there is no such trace."""
         rows = self._query(
             "SELECT trace_id, span_id, parent_id, is_local_root, name, kind, start_ns, end_ns, status, message, "
-            "spans.attributes, events, links, resources.attributes, scope "
-            "FROM spans JOIN resources ON resources.id = resource_id WHERE trace_id = ? ORDER BY start_ns, end_ns DESC, span_id",
+            "attributes, events, links, resource_id, scope "
+            "FROM spans WHERE trace_id = ? ORDER BY start_ns, end_ns DESC, span_id",
             (trace_id,),
         )
-        return [_record(row) for row in rows]
+        known = {row[13] for row in rows}
+        texts = {key: self._query("SELECT attributes FROM resources WHERE id = ?", (key,))[0][0] for key in known}
+        resources = {key: json.loads(text) for key, text in texts.items()}
+        return [_record(row, resources[row[13]]) for row in rows]
 
     def resolve(self, prefix: str) -> str:
         """Return the full id of the one trace whose id begins with *prefix* (hex, any case); ``latest`` is the newest.
@@ -190,7 +194,7 @@ class TraceStore:
             raise TraceStoreError(f"the trace store {str(self.path)!r} cannot be read: {error}") from error
 
 
-def _record(row: tuple[Any, ...]) -> SpanRecord:
+def _record(row: tuple[Any, ...], resource: Mapping[str, Any]) -> SpanRecord:
     return SpanRecord(
         trace_id=row[0],
         span_id=row[1],
@@ -203,8 +207,8 @@ def _record(row: tuple[Any, ...]) -> SpanRecord:
         status=row[8],
         message=row[9],
         attributes=json.loads(row[10]),
-        events=tuple(EventRecord(*event) for event in json.loads(row[11])),
-        links=tuple(LinkRecord(*link) for link in json.loads(row[12])),
-        resource=json.loads(row[13]),
+        events=tuple(EventRecord(*event) for event in json.loads(row[11])) if row[11] != "[]" else (),
+        links=tuple(LinkRecord(*link) for link in json.loads(row[12])) if row[12] != "[]" else (),
+        resource=resource,
         scope=row[14],
     )
