@@ -12,19 +12,23 @@ KINDS: tuple[FieldKind, ...] = ("text", "log", "mix", "last", "text", "log", "an
 NAMES = "bcdefgh"
 
 
-def recipes(depth: int = 1) -> st.SearchStrategy[Recipe]:
-    """Return a strategy of recipes with subgraphs down to *depth* levels."""
-    return _recipes(depth, is_root=True)
+def recipes(depth: int = 1, *, is_resumable: bool = False) -> st.SearchStrategy[Recipe]:
+    """Return a strategy of recipes with subgraphs down to *depth* levels.
+
+    ``is_resumable`` leaves out what a resumed run sees otherwise by design: untracked fields, and how many
+    supersteps remain.
+    """
+    return _recipes(depth, is_root=True, is_resumable=is_resumable)
 
 
 @st.composite
-def _recipes(draw: st.DrawFn, depth: int, is_root: bool) -> Recipe:
-    fields = (Field(TURNS, "sum"), *_fields(draw, depth))
+def _recipes(draw: st.DrawFn, depth: int, is_root: bool, is_resumable: bool) -> Recipe:
+    fields = (Field(TURNS, "sum"), *_fields(draw, depth, is_resumable))
     # The order of names is not the order of edges: name order decides how parallel writes are merged.
     names = draw(st.permutations(NAMES[: draw(st.integers(2, 6 if is_root else 3))]))
     workers = set(draw(st.sets(st.sampled_from(names[1:]), max_size=2)))
     has_sends = bool(workers) and draw(st.booleans())
-    plan = _Plan(draw, names, fields, workers if has_sends else set(), depth)
+    plan = _Plan(draw, names, fields, workers if has_sends else set(), depth, is_resumable)
     steps = tuple(plan.step(i) for i in range(len(names)))
     branches = tuple(b for i in range(len(names)) for b in plan.branches(i))
     entry_branch = plan.entry_branch() if draw(st.booleans()) else ()
@@ -39,14 +43,15 @@ def _recipes(draw: st.DrawFn, depth: int, is_root: bool) -> Recipe:
         given=tuple(f.name for f in fields[1:] if draw(st.booleans())),
         output=None if output is None else (TURNS, *sorted(output - {TURNS})),
         schema=draw(st.sampled_from(("typeddict", "typeddict", "typeddict", "dataclass", "pydantic"))),
-        reads_remaining=draw(st.sampled_from((False, False, True))),
+        reads_remaining=not is_resumable and draw(st.sampled_from((False, False, True))),
         limit=draw(st.integers(1, 4)),
-        recursion_limit=draw(st.sampled_from((25, 25, 25, 25, 4))) if is_root else 25,
+        recursion_limit=draw(st.sampled_from((25, 25, 25, 25, 4))) if is_root and not is_resumable else 25,
     )
 
 
-def _fields(draw: st.DrawFn, depth: int) -> list[Field]:
-    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=5 if depth else 3))
+def _fields(draw: st.DrawFn, depth: int, is_resumable: bool) -> list[Field]:
+    choice = [kind for kind in KINDS if not (is_resumable and kind == "untracked")]
+    kinds = draw(st.lists(st.sampled_from(choice), min_size=1, max_size=5 if depth else 3))
     # Shared names across levels: an inner graph reads and writes its parent's fields of the same name.
     return [Field(f"{kind}_{i}", kind) for i, kind in enumerate(kinds)]
 
@@ -54,12 +59,15 @@ def _fields(draw: st.DrawFn, depth: int) -> list[Field]:
 class _Plan:
     """Draws the parts of one graph whose nodes are *names*, in the order in which edges may lead."""
 
-    def __init__(self, draw: st.DrawFn, names: Sequence[str], fields: Sequence[Field], workers: set[str], depth: int) -> None:
+    def __init__(
+        self, draw: st.DrawFn, names: Sequence[str], fields: Sequence[Field], workers: set[str], depth: int, is_resumable: bool
+    ) -> None:
         self._draw = draw
         self._names = list(names)
         self._fields = list(fields[1:])
         self._workers = workers
         self._depth = depth
+        self._is_resumable = is_resumable
         self._has_clearing = any(f.kind in CLEARING for f in fields)
         self._owners = {f.name: draw(st.sampled_from([n for n in names if n not in workers])) for f in self._fields}
         self._overwriters = {name: owner for name, owner in self._owners.items() if draw(st.integers(0, 4)) == 0}
@@ -69,7 +77,7 @@ class _Plan:
         draw, name = self._draw, self._names[i]
         inner = None
         if self._depth and draw(st.integers(0, 3)) == 0:
-            inner = draw(_recipes(self._depth - 1, is_root=False))
+            inner = draw(_recipes(self._depth - 1, is_root=False, is_resumable=self._is_resumable))
         use = draw(st.sampled_from(("node", "call", "call twice"))) if inner else "node"
         if inner is not None and use == "node":
             inner = self._fitting(inner, name)
@@ -112,8 +120,9 @@ class _Plan:
     def _reads(self) -> tuple[str, ...] | None:
         if self._draw(st.integers(0, 3)):
             return None
-        names = self._draw(st.sets(st.sampled_from([TURNS, *(f.name for f in self._fields)]), min_size=1))
-        return tuple(sorted(names))
+        # Always the counter: a path that does not see it would be shown what its node wrote to it, never the sum.
+        names = self._draw(st.sets(st.sampled_from([f.name for f in self._fields])))
+        return (TURNS, *sorted(names))
 
     def _fan(self, i: int) -> Fan | None:
         draw = self._draw

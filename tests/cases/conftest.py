@@ -1,0 +1,33 @@
+"""Each kind of fault is tried on both drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from colours import ASYNC, SYNC, Colour
+from opentelemetry.sdk.trace import TracerProvider
+from spans import Trace
+
+from tracegraph.telemetry import use_provider
+
+
+@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """The driver under test."""
+    chosen: Colour = request.param
+    return chosen
+
+
+@pytest.fixture
+def trace() -> Iterator[Trace]:
+    """Spans of this test alone: started, ended, and the tree they make."""
+    provider = TracerProvider()
+    found = Trace(provider)
+    provider.add_span_processor(found)
+    use_provider(provider)
+    try:
+        yield found
+    finally:
+        use_provider(None)
+        provider.shutdown()

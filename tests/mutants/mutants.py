@@ -1,0 +1,75 @@
+"""The seeded mistakes: what to change in which file, and the tests that must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace *find*, which must occur exactly once in *path* (relative to the package), by *put*."""
+
+    path: str
+    find: str
+    put: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+
+SAME_VALUES = "tests/properties/test_same_values.py"
+ENGINE_FACTS = "tests/properties/test_engine_facts.py"
+
+MUTANTS = (
+    Mutant(
+        "arrival-order merge",
+        (
+            Edit("engine/engine.py", "task.result = report.result", "task.result, task.planned_at_ns = report.result, at_ns"),
+            Edit("engine/stepping.py", "return task.path_str\n", "return task.planned_at_ns\n"),
+        ),
+        (SAME_VALUES,),
+    ),
+    Mutant(
+        "lost versions",
+        (Edit("engine/apply.py", "            versions[name] = version\n", "            versions.setdefault(name, version)\n"),),
+        (SAME_VALUES,),
+    ),
+    Mutant(
+        "shared snapshot",
+        (
+            Edit(
+                "engine/views.py",
+                "= {list: list.copy, dict: dict.copy, set: set.copy, deque: deque.copy}",
+                "= {}",
+            ),
+        ),
+        ("tests/cases/test_isolation.py",),
+    ),
+    Mutant(
+        "ids without the step",
+        (Edit("engine/identity.py", "{graph_namespace(ns, name)}{step}", "{graph_namespace(ns, name)}"),),
+        ("tests/engine/test_identity.py",),
+    ),
+    Mutant(
+        "lost barrier set",
+        (Edit("channels/named_barrier_value.py", "seen = state.union(writes)", "seen = frozenset(writes)"),),
+        (SAME_VALUES, "tests/cases/test_starved_joins.py"),
+    ),
+    Mutant(
+        "writes applied before the raise",
+        (
+            Edit(
+                "engine/apply.py",
+                "overlay[channel] = new\n        return written",
+                "overlay[channel] = values[channel] = new\n        return written",
+            ),
+        ),
+        (ENGINE_FACTS, "tests/cases/test_bad_input.py"),
+    ),
+)

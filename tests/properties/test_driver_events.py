@@ -1,0 +1,100 @@
+"""Both drivers publish the same kind of log for the same recipe: numbered, nested, and about the same tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from colours import ASYNC, SYNC, Colour
+from event_log import Recorder, assert_numbered, assert_well_nested
+from hypothesis import given
+from hypothesis import strategies as st
+from libraries import ours
+from readings import quiet
+from recipe_build import build
+from recipe_strategies import recipes
+from recipes import Recipe
+
+from tracegraph.callbacks.hub import Hub
+from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.engine import identity
+from tracegraph.events import Event, RunEnded, RunStarted, SuperstepStarted, TaskEnded
+from tracegraph.pregel import launch
+
+RUN_ID = UUID("018f0000-0000-7000-8000-00000000000a")
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Let a recorder see all events of the root runs inside the block."""
+    recorder = Recorder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "Hub", lambda observers=(): Hub([*observers, recorder]))
+        yield recorder
+
+
+def events_of(colour: Colour, recipe: Recipe, config: dict[str, Any], *, checkpointer: Any = None) -> list[Event]:
+    """Run the recipe and return what was published; an error of the run is part of its log."""
+    app = build(recipe, ours(), colour.name, checkpointer=checkpointer)
+    with quiet(), recording() as recorder:
+        try:
+            colour.invoke(app, recipe.input(), {"recursion_limit": recipe.recursion_limit, **config})
+        except Exception as error:
+            (ended,) = [e for e in recorder.events if isinstance(e, RunEnded) and e.ns == ""]
+            assert ended.error is error
+    return recorder.events
+
+
+@given(recipes(), st.sampled_from([SYNC, ASYNC]), st.booleans(), st.none() | st.integers(1, 2))
+def test_log_is_numbered_and_well_nested(recipe: Recipe, colour: Colour, is_saved: bool, max_concurrency: int | None) -> None:
+    """Whatever starts ends, once, inside what it is part of, child runs included; no sequence number is missing."""
+    config: dict[str, Any] = {"configurable": {"thread_id": "1"}} if is_saved else {}
+
+    events = events_of(
+        colour, recipe, {**config, "max_concurrency": max_concurrency}, checkpointer=InMemorySaver() if is_saved else None
+    )
+
+    assert_numbered(events)
+    assert_well_nested(events)
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunEnded)
+
+
+def finished(events: Iterable[Event]) -> Counter[tuple[str, int, str, str]]:
+    """Return namespace, step, id and name of each task that completed."""
+    return Counter((e.ns, e.step, e.task_id, e.name) for e in events if isinstance(e, TaskEnded) and e.status == "completed")
+
+
+@given(recipes())
+def test_tasks_have_the_same_ids_on_both_drivers(recipe: Recipe) -> None:
+    """Given the id that ids are hashed from; a child run of a node is a run with an id of its own."""
+    sync_log, async_log = (events_of(colour, recipe, {"run_id": RUN_ID}) for colour in (SYNC, ASYNC))
+
+    has_failed = any(isinstance(e, RunEnded) and e.error is not None for e in sync_log)
+    if not has_failed:  # how far siblings of a failed task get is a race
+        assert root_tasks(sync_log) == root_tasks(async_log)
+
+
+def root_tasks(events: Iterable[Event]) -> Counter[tuple[str, int, str, str]]:
+    return Counter({key: n for key, n in finished(events).items() if key[0] == ""})
+
+
+@given(recipes(), st.sampled_from([SYNC, ASYNC]))
+def test_ids_of_a_checkpointed_run_follow_from_its_checkpoints(recipe: Recipe, colour: Colour) -> None:
+    """Anyone can recompute them from what a superstep says of itself; subgraphs too, for they are saved beside it."""
+    events = events_of(colour, recipe, {"configurable": {"thread_id": "1"}}, checkpointer=InMemorySaver())
+
+    for step in events:
+        if isinstance(step, SuperstepStarted):
+            assert step.checkpoint_id is not None
+            checkpoint = UUID(step.checkpoint_id).bytes
+            for task in step.tasks:
+                is_send = task.path[0] == "__pregel_push"
+                suffix = (
+                    identity.send_suffix(task.name, task.path[1]) if is_send else identity.pull_suffix(task.name, task.triggers)
+                )
+                assert task.task_id == identity.task_id(checkpoint, step.ns, step.step, task.name, suffix)
