@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from tracegraph import events as e
 from tracegraph.errors import GraphInterrupt, GraphRecursionError, ParentCommand
-from tracegraph.telemetry import semconv
+from tracegraph.telemetry import semconv, spans
 from tracegraph.telemetry.roots import attach_here, spans_for_root
 from tracegraph.telemetry.spans import SpanObserver
 from tracegraph.types import Command, Interrupt
@@ -194,6 +194,22 @@ def test_superstep_with_a_span_is_the_parent_of_its_tasks(provider: TracerProvid
     assert (step["tracegraph.superstep"], step["tracegraph.superstep.tasks"]) == (2, 2)
     assert step["tracegraph.superstep.commit_ms"] == 1.0
     assert (step["tracegraph.checkpoint.parent_id"], step["tracegraph.checkpoint.id"]) == ("cp-0", "cp-1")
+
+
+def test_trace_beyond_its_budget_has_no_more_superstep_spans(
+    provider: TracerProvider, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Supersteps give way first, since the tasks' spans say the step too; the root says how many did."""
+    monkeypatch.setattr(spans, "SPAN_BUDGET", 4)
+    s = Script(provider)
+    for number in (1, 2, 3, 4):
+        s.send(s.step(number, has_span=True), s.task("a", step=number), s.task_ended("a"), s.step_ended(number))
+    s.send(s.run_ended())
+
+    parents = [recorder.parent_of(span).name for span in recorder.named("run_step a")]
+    assert parents == ["superstep", "superstep", "invoke_workflow", "invoke_workflow"]
+    assert [span.attributes["tracegraph.superstep"] for span in recorder.named("run_step a")] == [1, 2, 3, 4]
+    assert recorder.one("invoke_workflow").attributes["tracegraph.supersteps.collapsed"] == 2
 
 
 def test_hidden_task_has_no_span(provider: TracerProvider, recorder: Any) -> None:

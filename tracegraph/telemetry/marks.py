@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from opentelemetry.trace import Span
 
-from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed
+from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed, TaskEnded
 from tracegraph.telemetry import semconv
-from tracegraph.telemetry.failure import error_type
+from tracegraph.telemetry.failure import error_type, is_failure, mark_failed
 from tracegraph.telemetry.open_spans import Attributes
 from tracegraph.telemetry.traceparent import parse_traceparent
 
-__all__ = ["mark_drained", "mark_interrupted", "mark_join_starved", "mark_resumed", "mark_retry"]
+__all__ = ["mark_drained", "mark_interrupted", "mark_join_starved", "mark_resumed", "mark_retry", "mark_task"]
 
 
 def mark_interrupted(span: Span, event: Interrupted) -> None:
@@ -66,3 +66,13 @@ def mark_retry(span: Span, event: AttemptEnded, error: BaseException) -> None:
         semconv.ERROR_TYPE: error_type(error),
     }
     span.add_event(semconv.TASK_RETRY_EVENT, attributes, event.at_ns)
+
+
+def mark_task(span: Span, event: TaskEnded) -> None:
+    """Say on a task's span how it ended other than well."""
+    if event.reason is not None:
+        span.set_attribute(semconv.TASK_REASON, event.reason)
+    if event.status == "cached":
+        span.set_attribute(semconv.CACHE_HIT, True)
+    if event.status == "failed" and is_failure(event.error):
+        mark_failed(span, event.error, event.at_ns)

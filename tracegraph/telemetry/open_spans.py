@@ -14,7 +14,7 @@ from opentelemetry.util.types import AttributeValue
 
 from tracegraph.constants import PULL
 from tracegraph.engine.identity import path_text
-from tracegraph.events import RunStarted, TaskStarted
+from tracegraph.events import RunStarted, TaskEnded, TaskStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 
@@ -91,6 +91,11 @@ class NodeNames:
         if event.caller_id is not None:
             attributes[semconv.TASK_CALLER] = event.caller_id
         return attributes
+
+    def of_cached(self, event: TaskEnded) -> Attributes:
+        """Return the attributes of a task that ended without having started."""
+        attributes = {**self.attributes, semconv.SUPERSTEP: event.step, semconv.TASK_ID: event.task_id}
+        return attributes | {semconv.CACHE_HIT: True, semconv.TASK_STATUS: "cached"}
 
 
 class RunRecord:

@@ -80,6 +80,9 @@ SUPERSTEP_COMMIT_MS: Final = "tracegraph.superstep.commit_ms"
 """From the last task's end to the end of the superstep: apply and an awaited save."""
 
 SUPERSTEP_STATUS: Final = "tracegraph.superstep.status"
+SUPERSTEPS_COLLAPSED: Final = "tracegraph.supersteps.collapsed"
+"""On the root run: how many superstep spans the budget of the trace left no room for."""
+
 CHECKPOINT_ID: Final = "tracegraph.checkpoint.id"
 CHECKPOINT_PARENT_ID: Final = "tracegraph.checkpoint.parent_id"
 CHECKPOINT_NS: Final = "tracegraph.checkpoint.ns"

@@ -16,7 +16,7 @@ its own ``...Ended`` event, or the end of whatever encloses it, on every way out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
@@ -27,11 +27,14 @@ from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 from tracegraph.telemetry.failure import is_failure, mark_failed
-from tracegraph.telemetry.marks import mark_drained, mark_interrupted, mark_join_starved, mark_resumed, mark_retry
+from tracegraph.telemetry.marks import mark_drained, mark_interrupted, mark_join_starved, mark_resumed, mark_retry, mark_task
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
 from tracegraph.telemetry.traceparent import format_traceparent
 
-__all__ = ["SpanObserver"]
+__all__ = ["SPAN_BUDGET", "SpanObserver"]
+
+SPAN_BUDGET: Final = 5_000
+"""Task and superstep spans a trace may have before supersteps get none any more: backends cut or lose larger traces."""
 
 
 class SpanObserver:
@@ -60,6 +63,8 @@ class SpanObserver:
         self._runs: dict[UUID, RunRecord] = {started.run_id: root}
         self._trace_id = root.span.get_span_context().trace_id
         self._failed_observers: tuple[str, ...] = ()
+        self._count = 0
+        self._collapsed = 0
 
     @classmethod
     def open(cls, started: events.RunStarted, tracer: Tracer) -> tuple[SpanObserver | None, Context]:
@@ -115,6 +120,8 @@ class SpanObserver:
         try:
             if event.reason is not None:
                 run.span.set_attribute(semconv.RUN_REASON, event.reason)
+            if self._collapsed and run is self._root:
+                run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self._collapsed)
             if event.status in {"failed", "step_limit"} and is_failure(event.error):
                 mark_failed(run.span, event.error, event.at_ns)
         finally:
@@ -176,7 +183,10 @@ class SpanObserver:
         if (left := run.leave_superstep()) is not None:
             end_all([(left, semconv.SUPERSTEP_STATUS, "stopped")], event.at_ns)
         span = None
-        if event.has_span:
+        if event.has_span and self._count >= SPAN_BUDGET:
+            self._collapsed += 1
+        elif event.has_span:
+            self._count += 1
             attributes: Attributes = {semconv.SUPERSTEP: event.step, semconv.SUPERSTEP_TASKS: len(event.tasks), **run.base}
             if event.checkpoint_id is not None:
                 attributes[semconv.CHECKPOINT_PARENT_ID] = event.checkpoint_id
@@ -235,6 +245,7 @@ class SpanObserver:
             return
         if event.task_id in run.tasks:  # an abandoned body started the same nested task before
             end_all(self._ends_of_task(run, event.task_id, "abandoned"), event.at_ns)
+        self._count += 1
         names = run.names_of(event.name)
         attributes = names.of(event)
         links: tuple[Link, ...] = ()
@@ -261,7 +272,7 @@ class SpanObserver:
             return
         try:
             if event.status != "completed":
-                self._mark_task(task, event)
+                mark_task(task.span, event)
             if task.attempt is not None:
                 task.span.set_attribute(semconv.TASK_ATTEMPTS, event.attempts)
         finally:
@@ -269,20 +280,11 @@ class SpanObserver:
 
     def _mark_cached(self, run: RunRecord, event: events.TaskEnded) -> None:
         """Leave a span of no length for a task whose result came from the cache before it could start."""
+        run.lookups.pop(event.task_id, None)
         names = run.names_of(event.name)
-        attributes = {**names.attributes, semconv.TASK_ID: event.task_id, semconv.SUPERSTEP: event.step}
-        attributes |= {semconv.CACHE_HIT: True, semconv.TASK_STATUS: "cached"}
+        attributes = names.of_cached(event)
         span = self._tracer.start_span(names.span_name, run.step_context, attributes=attributes, start_time=event.at_ns)
         span.end(event.at_ns)
-
-    @staticmethod
-    def _mark_task(task: TaskRecord, event: events.TaskEnded) -> None:
-        if event.reason is not None:
-            task.span.set_attribute(semconv.TASK_REASON, event.reason)
-        if event.status == "cached":
-            task.span.set_attribute(semconv.CACHE_HIT, True)
-        if event.status == "failed" and is_failure(event.error):
-            mark_failed(task.span, event.error, event.at_ns)
 
     def _ends_of_task(self, run: RunRecord, task_id: str, status: str) -> Iterator[End]:
         """Yield what is still open of a task, its own span last; forget it."""
