@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 import os
 import signal
+import threading
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from tracegraph import START, InMemorySaver, StateGraph, interrupt
+from tracegraph import START, InMemorySaver, Runtime, StateGraph, interrupt
 
 answer = 42
 """No graph."""
@@ -57,6 +59,15 @@ def terminate_twice(state: State) -> State:
     return {"log": ["terminate_twice"]}
 
 
+def wait(state: State, runtime: Runtime) -> State:
+    """Say that it is running, and go on when the run was asked to stop."""
+    was_asked = threading.Event()
+    runtime.control.on_drain(lambda reason: was_asked.set())
+    Path("started").write_text("", encoding="utf-8")
+    was_asked.wait(30)
+    return {"log": ["wait"]}
+
+
 def odd(state: State) -> Any:
     return {"log": [b"\x00\xff", {"a"}, object, float("inf")]}
 
@@ -77,6 +88,17 @@ asking = line(ask, checkpointer=InMemorySaver())
 stopping = line(add, explode, checkpointer=InMemorySaver(), interrupt_before=["explode"])
 drained = line(terminate, explode)
 drained_async = line(aadd, terminate, explode)
+waiting = line(wait, explode)
+waiting_async = line(wait, aadd, explode)
+waiting_beside = (
+    StateGraph(State)
+    .add_node(wait)
+    .add_node(add)
+    .add_node(explode)
+    .add_edge(START, "wait")
+    .add_edge(START, "add")
+    .add_edge("wait", "explode")
+).compile()
 terminated = line(terminate_twice, explode)
 endless = StateGraph(State).add_node(add).add_edge(START, "add").add_edge("add", "add").compile()
 builder = StateGraph(State).add_node(add).add_edge(START, "add")

@@ -47,6 +47,7 @@ CASES = {
         ["run", SAMPLE, "--config", '{"configurable": 1}'],
         "'configurable' of --config has to be",
     ),
+    "callbacks in a config": (["run", SAMPLE, "--config", '{"callbacks": []}'], "'callbacks' of --config takes objects"),
     "a run id that is none": (["run", SAMPLE, "--config", '{"run_id": "x"}'], "'run_id' of --config has to be a UUID, not 'x'"),
     "no trace store": (["trace", "abc"], "there is no trace store at "),
 }

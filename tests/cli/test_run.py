@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,17 @@ def test_any_value_can_be_printed(run: Command) -> None:
     done = run("odd_values", "--input", "{}", "--no-store")
 
     assert done.data["log"] == ["AP8=", ["a"], "<class 'object'>", "inf"]
+
+
+def test_what_files_and_nodes_print_is_not_in_the_result(command: Command, tmp_path: Path) -> None:
+    """It goes to stderr, so that stdout parses."""
+    source = GRAPHS.read_text(encoding="utf-8").replace('return {"log": [b', 'print("a node prints"); return {"log": [b')
+    (tmp_path / "loud.py").write_text(source + 'print("a file prints")\n', encoding="utf-8")
+
+    done = command("run", "loud.py:odd_values", "--input", "{}", "--no-store", "--json")
+
+    assert (done.data["status"], done.err) == ("completed", "a file prints\na node prints\n")
+    assert command("graph", "loud.py:good", "--json").data["nodes"]
 
 
 def test_a_question_ends_with_code_3(run: Command) -> None:
@@ -155,6 +168,26 @@ def test_sigterm_lets_the_superstep_end_and_flushes(run: Command, command: Comma
     spans = command("trace", "last", "--json").data["spans"]
     assert "run_step terminate" in [span["name"] for span in spans]
     assert "run_step explode" not in [span["name"] for span in spans]
+
+
+@pytest.mark.parametrize("name", ["waiting", "waiting_async", "waiting_beside"])
+def test_sigterm_from_outside_waits_for_the_running_node(environment: dict[str, str], tmp_path: Path, name: str) -> None:
+    """Alone in the main thread, in an async run, and beside another node: the node ends, the next one does not begin."""
+    os.mkfifo(tmp_path / "started")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tracegraph.cli", "run", f"{GRAPHS}:{name}", "--input", "{}", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    with (tmp_path / "started").open(encoding="utf-8"):
+        process.send_signal(signal.SIGTERM)
+    out, err = process.communicate()
+
+    assert (process.returncode, err) == (143, "drained: SIGTERM stopped the run between two supersteps\n")
+    assert json.loads(out)["status"] == "drained"
 
 
 def test_a_second_sigterm_does_not_wait(run: Command) -> None:

@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -38,18 +39,25 @@ def load_graph(target: str) -> Pregel:
     if target[1:3] in (":\\", ":/"):  # a Windows drive
         place, _, name = target[2:].partition(":")
         place = target[:2] + place
-    module = _load_file(Path(place)) if place.endswith(".py") else _import_module(place, target)
-    found = _find(module, name, target)
-    if not isinstance(found, (Pregel, StateGraph)) and callable(found):
-        found = _call_factory(found, target)
-    if isinstance(found, StateGraph):
-        try:
-            found = found.compile()
-        except Exception as error:
-            raise CliError(f"{target!r} does not compile: {describe_error(error)}") from error
+    # What a file prints while it is loaded must not get into a result or a drawing.
+    with redirect_stdout(sys.stderr):
+        module = _load_file(Path(place)) if place.endswith(".py") else _import_module(place, target)
+        found = _made(_find(module, name, target), target)
     if not isinstance(found, Pregel):
         fail(f"{target!r} is no graph but of type {type(found).__name__!r}{_hint(module)}")
     return found
+
+
+def _made(found: Any, target: str) -> Any:
+    """Return what a factory returns, and what a builder compiles to."""
+    if not isinstance(found, (Pregel, StateGraph)) and callable(found):
+        found = _call_factory(found, target)
+    if not isinstance(found, StateGraph):
+        return found
+    try:
+        return found.compile()
+    except Exception as error:
+        raise CliError(f"{target!r} does not compile: {describe_error(error)}") from error
 
 
 def _load_file(path: Path) -> ModuleType:

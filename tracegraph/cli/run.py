@@ -6,10 +6,11 @@ import asyncio
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -104,7 +105,7 @@ def run_graph(
     graph = load_graph(target)
     progress, control = Progress(), RunControl()
     run_id = config.setdefault("run_id", uuid4())
-    config["callbacks"] = [*config.get("callbacks", ()), progress]
+    config["callbacks"] = [progress]
     finder = _TraceFinder(run_id)
     exports = has_store or any(os.environ.get(name) for name in _EXPORT_VARIABLES)
     # After the graph is loaded: its file may have configured OpenTelemetry itself, and that is kept.
@@ -113,7 +114,8 @@ def run_graph(
     except InvalidInputError as error:
         fail(str(error), error)
     try:
-        with progress.shown(), _sigterm_drains(control) as signals:
+        # What nodes print goes to stderr: stdout is the result, and nothing else.
+        with progress.shown(), redirect_stdout(sys.stderr), _sigterm_drains(control) as signals:
             outcome = _execute(graph, graph_input, config, control, signals)
     finally:
         telemetry.shutdown()
@@ -124,12 +126,14 @@ def run_graph(
     return _EXIT_CODES[outcome.status]
 
 
-_DRAIN_WAIT_S = 0.2
+_DRAIN_WAIT_S = 1.0
 _EXPORT_VARIABLES = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def _config(text: str | None, thread_id: str | None) -> dict[str, Any]:
     config: dict[str, Any] = dict(read_json(text, "--config", [dict]) or {})
+    if "callbacks" in config:
+        fail("the key 'callbacks' of --config takes objects, which JSON does not have")
     configurable = config.get("configurable", {})
     if not isinstance(configurable, dict):
         fail("the key 'configurable' of --config has to be an object")
@@ -216,8 +220,10 @@ def _print(
         print_data(shown | {"thread_id": thread_id, "trace_id": None if trace is None else trace.trace_id})
     elif outcome.status == "interrupted":
         _print_pause(questions, progress)
+    elif isinstance(result, str):
+        print(result)
     elif outcome.status == "completed":
-        print_data(to_plain_data(result)) if not isinstance(result, str) else print(result)
+        print_data(to_plain_data(result))
     if outcome.error is not None:
         if shows_traceback:
             traceback.print_exception(outcome.error)

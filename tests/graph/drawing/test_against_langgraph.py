@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Literal, TypedDict
 
 import pytest
@@ -149,6 +150,41 @@ def facts(drawing: Any) -> dict[str, Any]:
 def test_a_drawing_equals_langgraph_s(name: str, xray: int | bool) -> None:
     """Nodes, edges, JSON and text of every kind of declaration, closed and opened."""
     assert facts(CASES[name](ours()).get_graph(xray=xray)) == facts(CASES[name](oracle()).get_graph(xray=xray))
+
+
+LOW_LEVEL: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "chain": lambda new: {
+        "one": new().subscribe_only("in").do(body).write_to("mid"),
+        "two": new().subscribe_only("mid").do(body).write_to("out"),
+    },
+    "fan": lambda new: {
+        "one": new().subscribe_only("in").do(body).write_to("mid", "side"),
+        "two": new().subscribe_only("mid").do(body).write_to(last=1),
+        "three": new().subscribe_to("mid", "in").do(body).write_to("out"),
+    },
+    "loop": lambda new: {"one": new().subscribe_only("in").do(body).write_to("in")},
+}
+
+
+@pytest.mark.parametrize("name", LOW_LEVEL)
+def test_a_low_level_graph_s_drawing_equals_langgraph_s(name: str) -> None:
+    """Edges follow the channels; the virtual nodes come last."""
+
+    def drawing(library: str) -> Any:
+        pregel, channels = import_module(f"{library}.pregel"), import_module(f"{library}.channels")
+        graph = pregel.Pregel(
+            nodes=LOW_LEVEL[name](pregel.NodeBuilder),
+            channels={channel: channels.EphemeralValue(int) for channel in ("in", "mid", "out", "side", "last")},
+            input_channels="in",
+            output_channels="out",
+        )
+        return graph.get_graph()
+
+    mine, theirs = drawing("tracegraph"), drawing("langgraph")
+
+    assert list(mine.nodes) == list(theirs.nodes)
+    assert [tuple(edge) for edge in mine.edges] == [tuple(edge) for edge in theirs.edges]
+    assert mine.draw_mermaid() == theirs.draw_mermaid()
 
 
 NAMES = ["n0", "n1", "n2", "n3"]

@@ -203,6 +203,18 @@ def test_a_given_curve_wins_over_the_default() -> None:
     assert "    curve: basis\n" in text
 
 
+def test_langchain_s_own_style_objects_are_taken() -> None:
+    """Whoever moves over passes those; the names and values are the same."""
+    from langchain_core.runnables.graph import CurveStyle as TheirCurve
+    from langchain_core.runnables.graph import NodeStyles as TheirStyles
+
+    graph = Graph()
+    graph.add_node(None, "a")
+    theirs = graph.draw_mermaid(curve_style=TheirCurve.STEP, node_colors=TheirStyles(first="x"))  # type: ignore[arg-type]
+
+    assert theirs == graph.draw_mermaid(curve_style=CurveStyle.STEP, node_colors=NodeStyles(first="x"))
+
+
 def nested() -> Any:
     """t1 holds m1 and m2, and m1 holds s1 and s2."""
     inner = built("s1", "s2").add_edge(START, "s1").add_edge("s1", "s2").compile()

@@ -67,7 +67,8 @@ def mermaid_png(text: str, method: MermaidDrawMethod, background: str, service: 
         ImportError: the local renderer is not installed.
         RenderError: the renderer failed.
     """
-    if method is MermaidDrawMethod.API:
+    # By value: programs that come from LangGraph pass langchain-core's enum of the same name.
+    if method.value == MermaidDrawMethod.API.value:
         return _from_service(text, background, service)
     return _from_mmdc(text, background)
 
