@@ -9,20 +9,22 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from bare import BareRun, Stopped
 from colours import ASYNC, SYNC, Colour
 from event_log import Recorder, assert_numbered, assert_well_nested
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from libraries import ours
 from readings import quiet
 from recipe_build import build
 from recipe_strategies import recipes
-from recipes import Recipe
+from recipes import Recipe, text_of
 
 from tracegraph.callbacks.hub import Hub
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.constants import PUSH
 from tracegraph.engine import identity
-from tracegraph.events import Event, RunEnded, RunStarted, SuperstepStarted, TaskEnded
+from tracegraph.events import Event, RunEnded, RunStarted, SuperstepStarted, TaskEnded, TaskPlanned, TaskStarted
 from tracegraph.pregel import launch
 
 RUN_ID = UUID("018f0000-0000-7000-8000-00000000000a")
@@ -93,8 +95,33 @@ def test_ids_of_a_checkpointed_run_follow_from_its_checkpoints(recipe: Recipe, c
             assert step.checkpoint_id is not None
             checkpoint = UUID(step.checkpoint_id).bytes
             for task in step.tasks:
-                is_send = task.path[0] == "__pregel_push"
-                suffix = (
-                    identity.send_suffix(task.name, task.path[1]) if is_send else identity.pull_suffix(task.name, task.triggers)
-                )
-                assert task.task_id == identity.task_id(checkpoint, step.ns, step.step, task.name, suffix)
+                assert task.task_id == identity.task_id(checkpoint, step.ns, step.step, task.name, tail_of(task))
+
+
+def tail_of(task: TaskPlanned) -> bytes:
+    """Return what a task's id ends with: a Send is known by its index, a node by its triggers."""
+    if task.path[0] == PUSH:
+        return identity.send_suffix(task.name, task.path[1])
+    return identity.pull_suffix(task.name, task.triggers)
+
+
+@given(recipes(is_resumable=True), st.data(), st.sampled_from([SYNC, ASYNC]))
+def test_either_driver_finishes_what_was_stopped(recipe: Recipe, data: st.DataObject, colour: Colour) -> None:
+    """A run that died after any report goes on from what its saver holds, and runs nothing that is stored there."""
+    whole = BareRun(build(recipe, ours()), saver=InMemorySaver(), config={"thread_id": "1"})
+    with quiet():
+        expected = whole.run(recipe.input())
+    assume(expected.error is None)
+    saver = InMemorySaver()
+    stop_after = data.draw(st.integers(1, whole.report_count - 1))
+    dead = BareRun(build(recipe, ours()), saver=saver, config={"thread_id": "1"}, stop_after=stop_after)
+    with quiet(), pytest.raises(Stopped):
+        dead.run(recipe.input())
+
+    app = build(recipe, ours(), colour.name, checkpointer=saver)
+    with quiet(), recording() as recorder:
+        found = colour.invoke(app, None, {"configurable": {"thread_id": "1"}})
+
+    assert text_of(found) == text_of(expected.output)
+    ran = {e.task_id for e in recorder.events if isinstance(e, TaskStarted)}
+    assert not ran & dead.saved_ids
