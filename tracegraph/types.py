@@ -121,7 +121,7 @@ def annotated_pairs(value: Any) -> list[tuple[str, Any]] | None:
     if isinstance(value, type) or not getattr(cls, "__annotations__", None):
         return None
     defaults = _field_defaults(cls)
-    explicit = getattr(value, "model_fields_set", frozenset())
+    explicit: frozenset[str] = getattr(value, "model_fields_set", frozenset())
     names = dict.fromkeys(n for base in reversed(cls.__mro__) for n in getattr(base, "__annotations__", ()))
     return [
         (name, getattr(value, name))

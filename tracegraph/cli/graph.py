@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracegraph.cli.loading import load_graph
 from tracegraph.cli.output import fail, print_data, to_plain_data
-from tracegraph.graph.drawing import draw
+from tracegraph.drawing import draw
 
 __all__ = ["draw_graph"]
 

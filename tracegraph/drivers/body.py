@@ -71,7 +71,11 @@ class Body:
             and callable(getattr(target, "invoke", None))
             and callable(getattr(target, "ainvoke", None))
         ):
-            return cls(target, name=name or _runnable_name(target), fn=target.invoke, afn=target.ainvoke, takes_config=True)
+            # A graph of ours inherits the ambient config; handed over as its own, it would override what the graph is bound to.
+            takes_config = not getattr(target, "is_compiled_graph", False)
+            return cls(
+                target, name=name or _runnable_name(target), fn=target.invoke, afn=target.ainvoke, takes_config=takes_config
+            )
         if not callable(target):
             raise TypeError(f"a node is a function, a callable object, a compiled graph or a Runnable, not {target!r}")
         inject, needs_store = _injected(target, 1 if takes_state else 0)

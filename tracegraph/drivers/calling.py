@@ -197,7 +197,7 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
 def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:
     if not here.run.has_saver and here.run.parent is None:
         warnings.warn(
-            f"node {here.task.node.name!r} paused the run, which cannot be resumed without a checkpointer: compile(checkpointer=...)",
+            f"node {here.task.node.name!r} paused the run; without compile(checkpointer=...) it cannot be resumed",
             TracegraphWarning,
             stacklevel=2,
         )

@@ -334,6 +334,8 @@ class Run(ABC):
         assert finish is not None
         if self.undo_drain is not None:
             self.undo_drain()
+        if self.hub.fatal is not None and finish.error is None:
+            finish.status, finish.error = "failed", self.hub.fatal
         at_ns, step = time.time_ns(), self.engine.step
         for join, target, waiting in finish.starved:
             if self.hub.wants & JoinStarved.bit:
@@ -355,7 +357,7 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
-        if self.hub.fatal is not None and finish.error is None:
+        if self.hub.fatal is not None and finish.error is None:  # a handler failed on the end itself
             finish.status, finish.error = "failed", self.hub.fatal
 
     def result(self) -> Finish:
@@ -364,8 +366,8 @@ class Run(ABC):
         assert finish is not None
         for join, target, waiting in finish.starved:
             warnings.warn(
-                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, which the routing "
-                "did not choose. Give it one edge per source instead of a list edge, or defer=True, if it should run without them",
+                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
+                "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
                 TracegraphWarning,
                 stacklevel=4,
             )

@@ -146,6 +146,36 @@ class Pregel:
         made.config = merge_configs(self.config, config, kwargs)  # type: ignore[arg-type]  # config keys as keywords
         return made
 
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Any:  # noqa: ARG002  # as Runnables have it
+        """Return the graph's drawing (``draw_mermaid()``, ``to_json()``, ...); nothing of the user's is called.
+
+        ``xray`` opens subgraphs: True at all levels, a number so many levels.
+        """
+        from tracegraph.drawing import draw
+
+        return draw(self, xray=xray)
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Any:
+        """Do what :meth:`get_graph` does, which never waits."""
+        return self.get_graph(config, xray=xray)
+
+    def get_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> Iterator[tuple[str, Pregel]]:
+        """Yield the compiled graphs that nodes run, with their names joined by ``|``; *namespace* picks one."""
+        for name, node in self.nodes.items():
+            if (child := node.subgraph) is None or (namespace is not None and namespace.partition("|")[0] != name):
+                continue
+            if namespace is None or namespace == name:
+                yield name, child
+            if recurse or (namespace is not None and namespace != name):
+                rest = None if namespace is None else namespace.partition("|")[2] or None
+                for inner, graph in child.get_subgraphs(namespace=rest, recurse=recurse):
+                    yield f"{name}|{inner}", graph
+
+    async def aget_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> AsyncIterator[tuple[str, Pregel]]:
+        """Do what :meth:`get_subgraphs` does, which never waits."""
+        for found in self.get_subgraphs(namespace=namespace, recurse=recurse):
+            yield found
+
     # --- running -------------------------------------------------------------------------------------------
 
     def invoke(

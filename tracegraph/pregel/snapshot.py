@@ -95,7 +95,11 @@ def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: di
     values = store.values
     if is_live and finished:
         groups = [(task.node.name, by_task[task.id]) for task in sorted(finished, key=lambda t: t.path_str)]
-        values = store.preview(finished, groups)
+        try:
+            values = store.preview(finished, groups)
+        except Exception:  # noqa: BLE001  # reducers are user code
+            # The step failed because its writes cannot be applied; the state before it must stay readable.
+            finished = []
     shown = tuple(_shown(graph, task, by_task.get(task.id, []), nested.get(task.id), is_live, task in finished) for task in tasks)
     names = tuple(task.node.name for task in tasks if not (is_live and task in finished))
     return StateSnapshot(

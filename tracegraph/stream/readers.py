@@ -39,6 +39,10 @@ class PartReader(Iterator[Any]):
     def __next__(self) -> Any:
         return next(self._parts)
 
+    def throw(self, error: BaseException) -> Any:
+        """Raise *error* where the reader stands, as generators do: the run is stopped."""
+        return self._parts.throw(error)  # type: ignore[attr-defined]  # a generator
+
     def close(self) -> None:
         """Stop the run; call it any number of times."""
         self._parts.close()  # type: ignore[attr-defined]  # a generator
@@ -79,6 +83,10 @@ class AsyncPartReader(AsyncIterator[Any]):
 
     async def __anext__(self) -> Any:
         return await anext(self._parts)
+
+    async def athrow(self, error: BaseException) -> Any:
+        """Raise *error* where the reader stands, as async generators do: the run is stopped."""
+        return await self._parts.athrow(error)  # type: ignore[attr-defined]  # an async generator
 
     async def aclose(self) -> None:
         """Stop the run and wait until its nodes have come to rest; call it any number of times."""

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypedDict
 import pytest
 
 from tracegraph.constants import END, START
+from tracegraph.drawing import draw
+from tracegraph.drawing.edges import Wiring, derive_edges, wiring_of_nodes
 from tracegraph.graph import StateGraph
-from tracegraph.graph.drawing import draw
-from tracegraph.graph.drawing.edges import Wiring, derive_edges, wiring_of_nodes
 
 
 def wired(plain: str, *, deferred: str = "", joins: Any = ()) -> Wiring:

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypedDict
 
 import pytest
 
+from tracegraph.drawing import CurveStyle, Graph, NodeStyles
 from tracegraph.graph import END, START, StateGraph
-from tracegraph.graph.drawing import CurveStyle, Graph, NodeStyles
 from tracegraph.types import Command
 
 

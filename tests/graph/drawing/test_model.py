@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tracegraph.graph.drawing import Edge, Graph, Node
+from tracegraph.drawing import Edge, Graph, Node
 
 
 def graph_of(nodes: str, *edges: str) -> Graph:

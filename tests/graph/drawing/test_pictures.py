@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tracegraph.graph.drawing import Graph, MermaidDrawMethod
-from tracegraph.graph.drawing.png import RenderError
+from tracegraph.drawing import Graph, MermaidDrawMethod
+from tracegraph.drawing.png import RenderError
 
 PICTURE = b"\x89PNG\r\n\x1a\n..."
 

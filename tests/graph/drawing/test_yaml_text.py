@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracegraph.graph.drawing.yaml_text import yaml_lines
+from tracegraph.drawing.yaml_text import yaml_lines
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(max_size=12), st.sampled_from(["no", "1e3", "~", "a: b", "0x1", "."])

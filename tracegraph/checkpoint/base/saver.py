@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from tracegraph.checkpoint.serde.base import SerializerProtocol
-from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, Missing
+from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
 
 __all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
@@ -16,7 +16,7 @@ __all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
 Config: TypeAlias = dict[str, Any]
 """A ``RunnableConfig``; savers read ``thread_id``, ``checkpoint_ns`` and ``checkpoint_id`` of its ``configurable``."""
 
-WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4}
+WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4, TRACE: -5}
 """Slots of the writes that a task has at most one of: a later one replaces it. All others keep the first value."""
 
 

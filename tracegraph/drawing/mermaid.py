@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.graph.drawing.yaml_text import yaml_lines
+from tracegraph.drawing.yaml_text import yaml_lines
 
 if TYPE_CHECKING:
-    from tracegraph.graph.drawing.model import Edge, Node
+    from tracegraph.drawing.model import Edge, Node
 
 __all__ = ["CurveStyle", "NodeStyles", "mermaid_text", "with_padding"]
 
@@ -72,7 +72,7 @@ def mermaid_text(
     wrap_label_n_words: int,
     frontmatter_config: Mapping[str, Any] | None,
 ) -> str:
-    """Return the text; see :meth:`tracegraph.graph.drawing.Graph.draw_mermaid`."""
+    """Return the text; see :meth:`tracegraph.drawing.Graph.draw_mermaid`."""
     root = _sort_into_blocks(nodes.values() if with_styles else (), edges)
     _check_unique(root, set())
     shapes = {first_id: "first", last_id: "last"}

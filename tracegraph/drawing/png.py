@@ -18,7 +18,7 @@ from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
 if TYPE_CHECKING:
-    from tracegraph.graph.drawing.model import Graph
+    from tracegraph.drawing.model import Graph
 
 __all__ = ["PUBLIC_SERVICE", "MermaidDrawMethod", "RenderError", "Service", "graphviz_png", "mermaid_png", "store"]
 

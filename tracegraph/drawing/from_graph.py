@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from tracegraph.constants import END, START
-from tracegraph.graph.drawing.edges import Wiring, derive_edges, wiring_of_builder, wiring_of_nodes
-from tracegraph.graph.drawing.expand import expand_subgraphs
-from tracegraph.graph.drawing.model import Graph
+from tracegraph.drawing.edges import Wiring, derive_edges, wiring_of_builder, wiring_of_nodes
+from tracegraph.drawing.expand import expand_subgraphs
+from tracegraph.drawing.model import Graph
 
 __all__ = ["draw"]
 

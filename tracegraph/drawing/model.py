@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+from tracegraph.drawing import ascii as ascii_art
+from tracegraph.drawing import png
+from tracegraph.drawing.mermaid import CurveStyle, NodeStyles, mermaid_text, with_padding
 from tracegraph.drivers.body import Body
 from tracegraph.engine.node import Node as EngineNode
-from tracegraph.graph.drawing import ascii as ascii_art
-from tracegraph.graph.drawing import png
-from tracegraph.graph.drawing.mermaid import CurveStyle, NodeStyles, mermaid_text, with_padding
 
 __all__ = ["Edge", "Graph", "Node"]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracegraph.graph.drawing.model import Edge
+    from tracegraph.drawing.model import Edge
 
 __all__ = ["draw_ascii"]
 

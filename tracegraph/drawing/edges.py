@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracegraph.constants import END, START
-from tracegraph.graph.drawing.model import Edge
+from tracegraph.drawing.model import Edge
 
 __all__ = ["Wiring", "derive_edges", "wiring_of_builder", "wiring_of_nodes"]
 

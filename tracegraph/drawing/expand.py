@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tracegraph.graph.drawing.model import Graph
+from tracegraph.drawing.model import Graph
 
 __all__ = ["expand_subgraphs"]
 
