@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
+import functools
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -147,22 +148,27 @@ class AsyncRun(Run):
         here = HereNow(self, task)
         if task.timeout is not None:
             self.attempts[task] = here
-        self._tasks[task] = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
+        running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
+        self._tasks[task] = running
+        running.add_done_callback(functools.partial(self._task_done, here))
 
     async def _run_task(self, here: HereNow, action: RunTask) -> None:
-        try:
-            report = await self._attempt(here, action)
-        except asyncio.CancelledError:
-            here.is_over = True
-            self._forget(here)
-            self.report(TaskCancelled(action.task, here.attempt))
-            raise
-        self._forget(here)
+        report = await self._attempt(here, action)
+        self._forget(here, asyncio.current_task())
         self.report(report)
 
-    def _forget(self, here: HereNow) -> None:
+    def _task_done(self, here: HereNow, running: asyncio.Task[None]) -> None:
+        """Report what the task could not: one cancelled before its first step never ran a line of its own."""
+        self._forget(here, running)
+        here.is_over = True
+        if running.cancelled():
+            self.report(TaskCancelled(here.task, here.attempt))
+        elif (error := running.exception()) is not None:
+            self.request_close("failed", type(error).__name__, error)
+
+    def _forget(self, here: HereNow, running: asyncio.Task[None] | None) -> None:
         # A retry may be running under the same task by now: only what belongs to this attempt is forgotten.
-        if self._tasks.get(here.task) is asyncio.current_task():
+        if self._tasks.get(here.task) is running:
             del self._tasks[here.task]
         if self.attempts.get(here.task) is here:
             del self.attempts[here.task]
