@@ -28,10 +28,7 @@ class Flow:
 
     def write(self, name: str, returned: Any) -> list[tuple[str, Any]]:
         """Return the writes of node *name* when it returned that."""
-        self.task = Task(
-            id="id", node=self.nodes[name], ns="", path=(), path_str="", input=None, triggers=(), view=self.view, step=2, stop=7,
-            topology=self.topology,
-        )  # fmt: skip
+        self.task = Task(bytes(16), b"", self.nodes[name], "", (), "", (), self.view, 2, 7, self.topology)
         writing = self.nodes[name].writer.write(self.task, returned)
         answer = None
         while True:

@@ -27,34 +27,21 @@ __all__ = ["HereNow"]
 class HereNow:
     """One attempt of one task. Counters start anew with every attempt, so a retry finds its children and child runs again."""
 
-    __slots__ = (
-        "_calls",
-        "_child_runs",
-        "_config",
-        "_runtime",
-        "_writer",
-        "asked",
-        "attempt",
-        "interrupted",
-        "is_over",
-        "run",
-        "task",
-    )
+    asked = 0
+    """How many questions this attempt has come to."""
+    interrupted: tuple[Interrupt, ...] | None = None
+    """Questions raised in this attempt, also by a child run; seen even if user code swallows the exception."""
+    is_over = False
+    _calls = 0
+    _child_runs = 0
+    _config: dict[str, Any] | None = None
+    _runtime: Runtime[Any] | None = None
+    _writer: Callable[[Any], None] | None = None
 
     def __init__(self, run: Run, task: Task) -> None:
         self.run = run
         self.task = task
         self.attempt = task.attempt
-        self.asked = 0
-        """How many questions this attempt has come to."""
-        self.interrupted: tuple[Interrupt, ...] | None = None
-        """Questions raised in this attempt, also by a child run; seen even if user code swallows the exception."""
-        self.is_over = False
-        self._calls = 0
-        self._child_runs = 0
-        self._config: dict[str, Any] | None = None
-        self._runtime: Runtime[Any] | None = None
-        self._writer: Callable[[Any], None] | None = None
 
     @property
     def namespace(self) -> str:

@@ -133,6 +133,7 @@ class ChannelStore:
     def _mark_seen(self, tasks: Sequence[Task]) -> None:
         versions = self.versions
         for task in tasks:
+            # A new dict each time: checkpoints share the old ones.
             self.seen[task.node.name] = {t: versions[t] for t in task.triggers if t in versions}
 
     def _commit(self, overlay: Mapping[str, Any]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracegraph.constants import PUSH
 from tracegraph.engine.actions import Decision, ResolveCall
-from tracegraph.engine.identity import call_suffix, path_text, task_id, task_namespace
+from tracegraph.engine.identity import call_suffix, path_text, task_namespace
 from tracegraph.engine.reports import TaskCalled
 from tracegraph.engine.task import Task
 
@@ -55,19 +55,12 @@ def _child(engine: Engine, report: TaskCalled) -> Task:
     caller, node = report.caller, report.node
     ns = task_namespace(caller.ns, caller.node.name, caller.id)
     path = (PUSH, caller.path, report.index, True)
+    suffix = call_suffix(node.name, caller.path, report.index)
+    checkpoint = engine.saving.checkpoint_bytes
     child = Task(
-        id=task_id(engine.saving.checkpoint_bytes, ns, caller.step, node.name, call_suffix(node.name, caller.path, report.index)),
-        node=node,
-        ns=ns,
-        path=path,
-        path_str=path_text(path),
-        input=report.call[1:],
-        triggers=(PUSH,),
-        view=caller.view,
-        step=caller.step,
-        stop=caller.stop,
-        topology=engine.topology,
+        checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), caller.view, caller.step, caller.stop, engine.topology
     )
+    child.input = report.call[1:]
     child.caller = caller
     child.call = report.call
     return child

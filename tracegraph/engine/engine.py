@@ -60,6 +60,7 @@ class Engine:
         "drain_reason",
         "failures",
         "handed_over",
+        "is_interrupted",
         "is_resuming",
         "is_touched",
         "open_tasks",
@@ -95,6 +96,8 @@ class Engine:
         """Tasks, called ones included, that have not settled yet."""
         self.failures: list[Task] = []
         self.handed_over: BaseException | None = None
+        self.is_interrupted = False
+        """A task of this superstep waits for an answer."""
         self.is_resuming = False
         """In the first superstep of a resumed run: child runs go on from their own checkpoints."""
         self.is_touched = False
@@ -229,6 +232,7 @@ class Engine:
             return
         self._drop_children(decision, task, at_ns)
         task.interrupts = report.interrupts
+        self.is_interrupted = self.is_interrupted or task.caller is None
         task.writes = []
         self.saving.save_writes(
             decision, task.id, task.path_str, [(INTERRUPT, report.interrupts), *self._beside(task, report.trace)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracegraph.constants import NODE_ERROR_HANDLER, PUSH
 from tracegraph.engine.actions import Decision
-from tracegraph.engine.identity import handler_suffix, path_text, task_id
+from tracegraph.engine.identity import handler_suffix, path_text
 from tracegraph.engine.task import Task
 from tracegraph.errors import NodeError
 from tracegraph.events import ErrorHandled
@@ -24,19 +24,22 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
         return False
     settings = engine.settings
     path = (*failed.path[:3], NODE_ERROR_HANDLER, False)
+    suffix = handler_suffix(name, failed.id)
+    node, checkpoint = engine.topology.nodes[name], engine.saving.checkpoint_bytes
     handler = Task(
-        id=task_id(engine.saving.checkpoint_bytes, settings.ns, engine.step, name, handler_suffix(name, failed.id)),
-        node=engine.topology.nodes[name],
-        ns=settings.ns,
-        path=path,
-        path_str=path_text(path),
-        input=failed.input,
-        triggers=(PUSH,),
-        view=failed.view,
-        step=failed.step,
-        stop=failed.stop,
-        topology=engine.topology,
+        checkpoint,
+        suffix,
+        node,
+        settings.ns,
+        path,
+        path_text(path),
+        (PUSH,),
+        failed.view,
+        failed.step,
+        failed.stop,
+        engine.topology,
     )
+    handler.input = failed.input
     handler.handles = NodeError(failed.node.name, error)
     handler.planned_at_ns = at_ns
     failed.is_handled = True

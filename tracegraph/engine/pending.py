@@ -48,9 +48,9 @@ class PendingWrites:
             return True
         for channel, value in stored:
             if channel == RESUME:
-                task.answers = list(value)
+                task.answers = tuple(value)
         if any(channel == INTERRUPT for channel, _ in stored):
             question = interrupt_id(task_namespace(task.ns, task.node.name, task.id), len(task.answers))
             if question in self._answers:
-                task.answers.append(self._answers[question])
+                task.answers = (*task.answers, self._answers[question])
         return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from tracegraph.constants import MISSING, PUSH, TASKS
 from tracegraph.engine.apply import ChannelStore
-from tracegraph.engine.identity import path_text, send_suffix, task_id
+from tracegraph.engine.identity import path_text, send_suffix
 from tracegraph.engine.node import Node
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
@@ -37,17 +37,7 @@ def plan_step(topology: Topology, store: ChannelStore, *, checkpoint: bytes, ns:
     for node in _candidates(topology, store):
         if _is_triggered(node, store):
             task = Task(
-                id=task_id(checkpoint, ns, step, node.name, node.id_suffix),
-                node=node,
-                ns=ns,
-                path=node.path,
-                path_str=node.path_str,
-                input=None,
-                triggers=node.triggers,
-                view=values,
-                step=step,
-                stop=stop,
-                topology=topology,
+                checkpoint, node.id_suffix, node, ns, node.path, node.path_str, node.triggers, values, step, stop, topology
             )
             found = task_input(task)
             if found is not MISSING:
@@ -58,15 +48,15 @@ def plan_step(topology: Topology, store: ChannelStore, *, checkpoint: bytes, ns:
 
 def _candidates(topology: Topology, store: ChannelStore) -> Iterable[Node]:
     updated = store.updated
-    if updated:
-        index = topology.trigger_to_nodes
-        if len(updated) == 1:
-            (only,) = updated
-            found = index.get(only, ())
-            return found if len(found) < 2 else sorted(found, key=_name)
-        by_name = {node.name: node for channel in updated if channel in index for node in index[channel]}
-        return by_name.values() if len(by_name) < 2 else [by_name[name] for name in sorted(by_name)]
-    return topology.nodes.values() if store.versions else ()
+    if not updated:
+        return topology.nodes.values() if store.versions else ()
+    index = topology.trigger_to_nodes
+    found: tuple[Node, ...] = ()
+    for channel in updated:
+        if channel in index:
+            found = index[channel] if not found else found + index[channel]
+    # Two channels may trigger one node.
+    return found if len(found) < 2 else sorted(set(found), key=_name)
 
 
 def _name(node: Node) -> str:
@@ -93,19 +83,10 @@ def _push_task(
     if not topology.has_node(send.node):
         raise UnknownTargetError(send.node, node=None, known=topology.node_names())
     path = (PUSH, index, False)
-    task = Task(
-        id=task_id(checkpoint, ns, step, send.node, send_suffix(send.node, index)),
-        node=topology.nodes[send.node],
-        ns=ns,
-        path=path,
-        path_str=path_text(path),
-        input=isolated(send.arg),
-        triggers=(PUSH,),
-        view=store.values,
-        step=step,
-        stop=stop,
-        topology=topology,
-    )
+    node = topology.nodes[send.node]
+    suffix = send_suffix(send.node, index)
+    task = Task(checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), store.values, step, stop, topology)
+    task.input = isolated(send.arg)
     if (timeout := getattr(send, "timeout", None)) is not None:
         task.timeout = timeout
     return task

@@ -40,7 +40,7 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     engine.open_tasks = len(tasks)
     for task in tasks:
         task.planned_at_ns = at_ns
-    for task, producer_id in zip(tasks, engine.producers, strict=False):
+    for task, producer_id in zip(tasks, engine.producers, strict=False) if engine.producers else ():
         task.producer_id = producer_id
     if engine.is_resuming:
         _recall(engine, decision, tasks, at_ns)
@@ -64,7 +64,7 @@ def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: in
 def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     """Apply a settled superstep's writes and move on, or stop the run if a task failed, paused or left the graph."""
     tasks = engine.tasks
-    if engine.failures or engine.handed_over is not None or any(task.status == "interrupted" for task in tasks):
+    if engine.failures or engine.is_interrupted or engine.handed_over is not None:
         finish_stopped_step(engine, decision, at_ns)
         return
     store, settings = engine.store, engine.settings

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.engine.identity import task_id
 from tracegraph.engine.node import Node
 from tracegraph.errors import NodeError
+from tracegraph.events import TaskStatus
 from tracegraph.records import Write
 from tracegraph.types import Interrupt, TimeoutPolicy
 
@@ -17,96 +19,77 @@ __all__ = ["Task"]
 
 
 class Task:
-    """What the engine hands out and gets back. Slotted by hand: one is built for every task of every step.
+    """What the engine hands out and gets back. ``writes`` belongs to the running attempt until its report.
 
-    ``input`` is raw; the driver maps it. ``writes`` belongs to the running attempt until its report.
+    One is built for every task of every step, so what most tasks never need is a class attribute, and the id,
+    which a run without saver and observers never asks for, is hashed on first use.
     """
 
-    __slots__ = (
-        "answers",
-        "attempt",
-        "call",
-        "caller",
-        "children",
-        "deadline_ns",
-        "error",
-        "handles",
-        "id",
-        "input",
-        "interrupts",
-        "is_finished",
-        "is_handled",
-        "is_running",
-        "node",
-        "ns",
-        "path",
-        "path_str",
-        "planned_at_ns",
-        "producer_id",
-        "result",
-        "retry_at_ns",
-        "status",
-        "step",
-        "stop",
-        "timeout",
-        "topology",
-        "triggers",
-        "unknown_keys",
-        "view",
-        "writes",
-    )
+    unknown_keys: list[str] | None = None
+    """Keys a return value had that are no channels (set by the node writer)."""
+    attempt = 1
+    answers: tuple[Any, ...] = ()
+    """Answers to this task's interrupts, in the order of the questions."""
+    interrupts: tuple[Interrupt, ...] = ()
+    error: BaseException | None = None
+    result: Any = None
+    """What a called task returned."""
+    status: TaskStatus | None = None
+    is_running = False
+    is_finished = False
+    is_handled = False
+    """It failed, and its node's error handler took over."""
+    handles: NodeError | None = None
+    """The failure that this task, an error handler, takes care of."""
+    retry_at_ns: int | None = None
+    deadline_ns: int | None = None
+    planned_at_ns = 0
+    producer_id: str | None = None
+    """The task that sent the Send this one runs for."""
+    caller: Task | None = None
+    children: list[Task] | None = None
+    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
+    """Function, arguments and keywords of a called task."""
+    _id: str | None = None
 
     def __init__(
         self,
-        *,
-        id: str,
+        checkpoint: bytes,
+        id_suffix: bytes,
         node: Node,
         ns: str,
         path: tuple[Any, ...],
         path_str: str,
-        input: Any,
         triggers: tuple[str, ...],
         view: Mapping[str, Any],
         step: int,
         stop: int,
         topology: Topology,
     ) -> None:
-        self.id = id
+        self._checkpoint = checkpoint
+        self._id_suffix = id_suffix
         self.node = node
         self.ns = ns
         """Checkpoint namespace of the *graph* this task runs in."""
         self.path = path
         self.path_str = path_str
-        self.input = input
+        self.input: Any = None
+        """Raw until the driver has mapped it."""
         self.triggers = triggers
         self.view = view
         """Channel values as of the start of the superstep; never changed."""
         self.step = step
         self.stop = stop
         self.topology = topology
-        self.writes: list[Write] = []
-        self.unknown_keys: list[str] | None = None
-        """Keys a return value had that are no channels (set by the node writer)."""
-        self.attempt = 1
-        self.answers: list[Any] = []
-        """Answers to this task's interrupts, in the order of the questions."""
-        self.interrupts: tuple[Interrupt, ...] = ()
-        self.error: BaseException | None = None
-        self.result: Any = None
-        self.status: str | None = None
-        self.is_running = False
-        self.is_finished = False
-        self.is_handled = False
-        self.handles: NodeError | None = None
-        """The failure that this task, an error handler, takes care of."""
-        self.retry_at_ns: int | None = None
-        self.deadline_ns: int | None = None
         self.timeout: TimeoutPolicy | None = node.timeout
-        self.planned_at_ns = 0
-        self.producer_id: str | None = None
-        self.caller: Task | None = None
-        self.children: list[Task] | None = None
-        self.call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
+        self.writes: list[Write] = []
+
+    @property
+    def id(self) -> str:
+        """The task's id: says checkpoint, namespace, superstep, node and position."""
+        if self._id is None:
+            self._id = task_id(self._checkpoint, self.ns, self.step, self.node.name, self._id_suffix)
+        return self._id
 
     @property
     def name(self) -> str:
