@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+# Every run of every test checks the engine's invariants after every report.
+os.environ.setdefault("TRACEGRAPH_CHECK", "1")

@@ -19,6 +19,7 @@ from typing import Any
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
+from tracegraph.drivers.checks import warn_if_slow
 from tracegraph.drivers.effects import arun_flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
@@ -206,7 +207,10 @@ class AsyncRun(Run):
             return await body.afn(*call.args, **call.kwargs)
         assert body.fn is not None
         if call.on_loop:
+            began = time.perf_counter() if self.is_checked else 0.0
             returned = body.fn(*call.args, **call.kwargs)
+            if self.is_checked:
+                warn_if_slow(body.name, began)
         else:
             returned = await self._in_worker(call)
         return await returned if hasattr(returned, "__await__") else returned

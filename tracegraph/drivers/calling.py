@@ -16,6 +16,7 @@ from typing import Any
 
 from tracegraph.constants import NS_SEP
 from tracegraph.drivers.body import Body
+from tracegraph.drivers.checks import DeepGuard
 from tracegraph.drivers.here import HereNow
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
@@ -65,8 +66,11 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     """Run one attempt of a task and return its report; never raises what user code raised."""
     task = here.task
     node = task.node
+    guard = DeepGuard(task) if here.run.is_checked else None
     try:
         returned = yield from _returned(here)
+        if guard is not None:
+            guard.warn()
         if task.call is None:
             writing = node.writer.write(task, returned)
             try:

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from tracegraph.callbacks.hub import Hub, Observer
 from tracegraph.config import RunSpec
+from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.saves import SaverPort
 from tracegraph.engine.actions import (
@@ -98,6 +99,7 @@ class Run(ABC):
         "futures",
         "handlers",
         "hub",
+        "is_checked",
         "is_ended",
         "launch",
         "lock",
@@ -126,6 +128,7 @@ class Run(ABC):
         self.metadata = launch.spec.metadata
         self.lock = threading.RLock()
         self.finish: Finish | None = None
+        self.is_checked = is_checking()
         self.is_ended = False
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[str, Any] = {}
@@ -215,6 +218,7 @@ class Run(ABC):
             interrupt_before=launch.interrupt_before,
             interrupt_after=launch.interrupt_after,
             parents=launch.parents,
+            is_checked=self.is_checked,
             is_strict=launch.is_strict,
         )
 

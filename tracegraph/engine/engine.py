@@ -19,6 +19,7 @@ from tracegraph.engine.begin import begin_run
 from tracegraph.engine.calls import adopt_call
 from tracegraph.engine.ending import finish
 from tracegraph.engine.handlers import hand_to_handler
+from tracegraph.engine.invariants import check_engine
 from tracegraph.engine.pending import PendingWrites
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.reports import (
@@ -60,6 +61,7 @@ class Engine:
         "drain_reason",
         "failures",
         "handed_over",
+        "history",
         "is_interrupted",
         "is_resuming",
         "is_touched",
@@ -83,6 +85,8 @@ class Engine:
         self.settings = settings
         self.store = ChannelStore(topology, settings.next_version)
         self.announce = Announcer(settings)
+        self.history: deque[Report] | None = deque(maxlen=20) if settings.is_checked else None
+        """The last reports, for the text of an :class:`EngineBug`."""
         self.phase: Phase = "new"
         self.step = -1
         self.stop = 0
@@ -131,7 +135,14 @@ class Engine:
         decision = Decision()
         if self.phase == "closed":
             self._late(decision, report, at_ns)
-            return decision
+        else:
+            self._take(decision, report, at_ns)
+        if self.history is not None:
+            self.history.append(report)
+            check_engine(self)
+        return decision
+
+    def _take(self, decision: Decision, report: Report, at_ns: int) -> None:
         match report:
             case TaskSucceeded():
                 self._succeeded(decision, report, at_ns)
@@ -155,7 +166,6 @@ class Engine:
                 finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
             case DrainRequested():
                 self.drain_reason = self.drain_reason or report.reason
-        return decision
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
@@ -251,6 +261,7 @@ class Engine:
 
     def _aborted(self, decision: Decision, report: TaskAborted, at_ns: int) -> None:
         if self._is_current(report.task, report.attempt):
+            self._leave(report.task)
             report.task.error = report.error
             finish(self, decision, "cancelled", at_ns, error=report.error, reason=type(report.error).__name__)
 

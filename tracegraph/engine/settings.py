@@ -36,6 +36,8 @@ class RunSettings:
     interrupt_after: frozenset[str] | str = frozenset()
     parents: Mapping[str, str] = field(default_factory=dict)
     """Enclosing graphs' namespaces and the checkpoints they were at."""
+    is_checked: bool = False
+    """Check the invariants after every report."""
     is_strict: bool = False
     """An unknown key of an input or return value is an error."""
 
