@@ -176,7 +176,6 @@ class Total(BaseChannel[int, int, int]):
         return made
 
 
-@pytest.mark.xfail(reason="a view has no raw states, so a path is shown a channel of the user's own without its past")
 def test_path_function_sees_a_channel_of_the_users_own_with_its_past(colour: Colour) -> None:
     """Its own writes are added to what was there."""
 

@@ -28,7 +28,7 @@ class Flow:
 
     def write(self, name: str, returned: Any) -> list[tuple[str, Any]]:
         """Return the writes of node *name* when it returned that."""
-        self.task = Task(bytes(16), b"", self.nodes[name], "", (), "", (), self.view, 2, 7, self.topology)
+        self.task = Task(bytes(16), b"", self.nodes[name], "", (), "", (), self.view, {}, 2, 7, self.topology)
         writing = self.nodes[name].writer.write(self.task, returned)
         answer = None
         while True:

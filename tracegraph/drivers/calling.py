@@ -21,6 +21,7 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
 from tracegraph.engine.retry import matching_policy
+from tracegraph.engine.views import task_input
 from tracegraph.errors import GraphBubbleUp, GraphInterrupt, NodeCancelledError, ParentCommand, TracegraphWarning
 from tracegraph.events import BranchEnded, BranchStarted
 from tracegraph.types import Command
@@ -102,7 +103,10 @@ def _returned(here: HereNow) -> Generator[Call, Any, Any]:
         called: Body = node.body
         kwargs = {**called.arguments(here), **function_kwargs} if called.inject else function_kwargs
         return (yield Call(called, function_args, kwargs, False))
-    if node.mapper is not None:
+    if here.attempt > 1:
+        # A retry starts from the state again, not from what the failed attempt did to its input.
+        task.input = task_input(task)
+    if node.mapper is not None and task.is_mapped:
         task.input = node.mapper(task.input)
     body: Body | None = node.body
     if body is None:

@@ -47,8 +47,9 @@ class DeepGuard:
 
 def _copied(value: Any) -> Any:
     try:
-        return copy.deepcopy(value)
-    except Exception:  # what cannot be copied cannot be compared either
+        made = copy.deepcopy(value)
+        return made if made == value else MISSING  # equal by identity only: cannot be compared later either
+    except Exception:  # what cannot be copied cannot be compared
         return MISSING
 
 

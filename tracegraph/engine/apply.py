@@ -144,6 +144,9 @@ class ChannelStore:
         self.changed.update(overlay)
         versions, rules, clears, held = self.versions, self.topology.channels, self.topology.clears, self.topology.held
         values = self.values.copy()
+        if held and not held.isdisjoint(overlay):
+            # Replaced like the values: tasks of this step keep the states they started with.
+            self.states = self.states.copy()
         updated = []
         live = set()
         for name, state in overlay.items():
@@ -167,7 +170,7 @@ class ChannelStore:
         """Return the values as they would be with *groups* applied; nothing changes."""
         trial = ChannelStore.__new__(ChannelStore)
         trial.topology, trial.next_version = self.topology, lambda current: current  # type: ignore[assignment,return-value]
-        trial.values, trial.states, trial.live = self.values, dict(self.states), set(self.live)
+        trial.values, trial.states, trial.live = self.values, self.states, set(self.live)
         trial.changed = set()
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)

@@ -58,7 +58,18 @@ def _child(engine: Engine, report: TaskCalled) -> Task:
     suffix = call_suffix(node.name, caller.path, report.index)
     checkpoint = engine.saving.checkpoint_bytes
     child = Task(
-        checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), caller.view, caller.step, caller.stop, engine.topology
+        checkpoint,
+        suffix,
+        node,
+        ns,
+        path,
+        path_text(path),
+        (PUSH,),
+        caller.view,
+        caller.states,
+        caller.step,
+        caller.stop,
+        engine.topology,
     )
     child.input = report.call[1:]
     child.caller = caller

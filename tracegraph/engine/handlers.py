@@ -8,6 +8,7 @@ from tracegraph.constants import NODE_ERROR_HANDLER, PUSH
 from tracegraph.engine.actions import Decision
 from tracegraph.engine.identity import handler_suffix, path_text
 from tracegraph.engine.task import Task
+from tracegraph.engine.views import task_input
 from tracegraph.errors import NodeError
 from tracegraph.events import ErrorHandled
 
@@ -35,11 +36,14 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
         path_text(path),
         (PUSH,),
         failed.view,
+        failed.states,
         failed.step,
         failed.stop,
         engine.topology,
     )
-    handler.input = failed.input
+    handler.failed = failed
+    handler.is_mapped = failed.is_mapped
+    handler.input = task_input(handler)
     handler.handles = NodeError(failed.node.name, error)
     handler.planned_at_ns = at_ns
     failed.is_handled = True

@@ -11,7 +11,7 @@ from tracegraph.engine.identity import path_text, send_suffix
 from tracegraph.engine.node import Node
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
-from tracegraph.engine.views import isolated, task_input
+from tracegraph.engine.views import task_input
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.types import Send
 
@@ -37,7 +37,18 @@ def plan_step(topology: Topology, store: ChannelStore, *, checkpoint: bytes, ns:
     for node in _candidates(topology, store):
         if _is_triggered(node, store):
             task = Task(
-                checkpoint, node.id_suffix, node, ns, node.path, node.path_str, node.triggers, values, step, stop, topology
+                checkpoint,
+                node.id_suffix,
+                node,
+                ns,
+                node.path,
+                node.path_str,
+                node.triggers,
+                values,
+                store.states,
+                step,
+                stop,
+                topology,
             )
             found = task_input(task)
             if found is not MISSING:
@@ -85,8 +96,10 @@ def _push_task(
     path = (PUSH, index, False)
     node = topology.nodes[send.node]
     suffix = send_suffix(send.node, index)
-    task = Task(checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), store.values, step, stop, topology)
-    task.input = isolated(send.arg)
+    task = Task(checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), store.values, store.states, step, stop, topology)
+    task.sent = send.arg
+    task.is_mapped = False
+    task.input = task_input(task)
     if (timeout := getattr(send, "timeout", None)) is not None:
         task.timeout = timeout
     return task

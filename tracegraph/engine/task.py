@@ -41,6 +41,12 @@ class Task:
     """It failed, and its node's error handler took over."""
     handles: NodeError | None = None
     """The failure that this task, an error handler, takes care of."""
+    failed: Task | None = None
+    """The task whose error handler this is: its input is that task's."""
+    sent: Any = None
+    """What a Send carries, as it was sent."""
+    is_mapped = True
+    """The node's schema makes its input; what a Send carries is the input as it is."""
     retry_at_ns: int | None = None
     deadline_ns: int | None = None
     planned_at_ns = 0
@@ -62,6 +68,7 @@ class Task:
         path_str: str,
         triggers: tuple[str, ...],
         view: Mapping[str, Any],
+        states: Mapping[str, Any],
         step: int,
         stop: int,
         topology: Topology,
@@ -78,6 +85,8 @@ class Task:
         self.triggers = triggers
         self.view = view
         """Channel values as of the start of the superstep; never changed."""
+        self.states = states
+        """Raw states of the channels whose state is not their value; never changed either."""
         self.step = step
         self.stop = stop
         self.topology = topology

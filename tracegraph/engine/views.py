@@ -15,7 +15,6 @@ from tracegraph.constants import MISSING, UNCHANGED
 
 if TYPE_CHECKING:
     from tracegraph.engine.task import Task
-    from tracegraph.engine.topology import Topology
 
 __all__ = ["fresh", "isolated", "read", "task_input"]
 
@@ -43,37 +42,47 @@ def read(values: Mapping[str, Any], names: str | Sequence[str]) -> Any:
 
 
 def task_input(task: Task) -> Any:
-    """Return what the task's node reads, managed values included, or MISSING if its one channel is empty."""
-    reads = task.node.reads
+    """Return a task's input anew: what its node reads, managed values included, or what a Send carries.
+
+    MISSING if the node's one channel is empty.
+    """
+    source = task.failed or task
+    if not source.is_mapped:
+        return isolated(source.sent)
+    reads = source.node.reads
     if type(reads) is str:
-        return isolated(task.view[reads]) if reads in task.view else MISSING
-    found: dict[str, Any] = read(task.view, reads)
-    for key, manager in task.node.managed:
+        return isolated(source.view[reads]) if reads in source.view else MISSING
+    found: dict[str, Any] = read(source.view, reads)
+    for key, manager in source.node.managed:
         found[key] = manager.get(task)
     return found
 
 
-def fresh(topology: Topology, view: Mapping[str, Any], writes: Sequence[tuple[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Return *names* as one task sees them after its own writes; siblings' writes stay invisible."""
-    found: dict[str, Any] = read(view, names)
-    if not writes:
-        return found
+def fresh(task: Task, names: Sequence[str]) -> dict[str, Any]:
+    """Return *names* as a task leaves them: with its own writes applied, siblings' unseen, short-lived channels cleared."""
+    topology, view = task.topology, task.view
     mine: dict[str, list[Any]] = {}
-    for channel, value in writes:
+    for channel, value in task.writes:
         if channel in mine:
             mine[channel].append(value)
         else:
             mine[channel] = [value]
+    found: dict[str, Any] = read(view, names)
     for name in names:
-        if name in mine and (rule := topology.channels.get(name)) is not None:
-            # A held channel has no raw state in a view; its rule starts from scratch, as for a first write.
-            state = view.get(name, MISSING) if rule.is_plain else rule.initial()
-            state = rule.fold(state, mine[name])
-            if state is UNCHANGED:
-                continue
-            value = rule.peek(state)
-            if value is MISSING:
-                found.pop(name, None)
-            else:
-                found[name] = isolated(value)
+        if name not in mine and name not in topology.clears:
+            continue
+        rule = topology.channels.get(name)
+        if rule is None:
+            continue
+        state = task.states[name] if name in task.states else view.get(name, MISSING)
+        state = rule.fold(state, mine[name]) if name in mine else rule.cleared(state)
+        if state is not UNCHANGED:
+            _show(found, name, rule.peek(state))
     return found
+
+
+def _show(found: dict[str, Any], name: str, value: Any) -> None:
+    if value is MISSING:
+        found.pop(name, None)
+    else:
+        found[name] = isolated(value)

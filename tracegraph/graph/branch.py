@@ -108,7 +108,7 @@ class Branch:
 
     def call(self, task: Task, returned: Any) -> PathCall:
         """Return the call of the path function, on the state as it is with the task's own writes applied."""
-        value: Any = fresh(task.topology, task.view, task.writes, self._names)
+        value: Any = fresh(task, self._names)
         if self._is_root:
             return PathCall(self._name, self._body, value.get(ROOT))
         for key, manager in self._managed:
