@@ -40,7 +40,7 @@ cover: $(VENV)/.dev ## run the tests and require full coverage of the deciding r
 	$(BIN)/coverage report --fail-under=100 --include="tracegraph/engine/*,tracegraph/channels/*,tracegraph/graph/*,tracegraph/events.py"
 
 bench: $(VENV)/.bench ## compare with langgraph, alternating
-	$(BIN)/python -m benchmarks $(ARGS)
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
 	$(BIN)/python -m tests.mutants $(ARGS)
