@@ -45,7 +45,7 @@ def seed(mutant: Mutant, package: Path) -> None:
 
 def python(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the copy below *place* first on its path (``-P``: the repository's own package is not)."""
-    environment = {**os.environ, "PYTHONPATH": str(place), "HYPOTHESIS_PROFILE": "mutants", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(place), "HYPOTHESIS_PROFILE": "ci", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
