@@ -60,6 +60,9 @@ NS_SEP: Final = "|"
 NS_END: Final = ":"
 """Between node name and task id inside a segment."""
 
+ROOT: Final = "__root__"
+"""Channel of a state that is one value instead of fields."""
+
 BRANCH_PREFIX: Final = "branch:to:"
 JOIN_PREFIX: Final = "join:"
 

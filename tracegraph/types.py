@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
@@ -89,53 +89,11 @@ class Command(Generic[N]):
     resume: Any | None = None
     goto: Send | N | Sequence[Send | N] = ()
 
-    def update_pairs(self) -> list[tuple[str, Any]]:
-        """Return ``update`` as ``(channel, value)`` pairs; a value that is no mapping goes to ``__root__``."""
-        update = self.update
-        if update is None:
-            return []
-        if isinstance(update, dict):
-            return list(update.items())
-        if isinstance(update, (list, tuple)) and all(
-            isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in update
-        ):
-            return list(update)
-        if (pairs := annotated_pairs(update)) is not None:
-            return pairs
-        return [("__root__", update)]
-
     def targets(self) -> tuple[Send | N, ...]:
         """Return ``goto`` as a tuple."""
         if isinstance(self.goto, (str, Send)):
             return (self.goto,)
         return tuple(self.goto)  # type: ignore[arg-type]  # N is a node name; only sequences get here
-
-
-def annotated_pairs(value: Any) -> list[tuple[str, Any]] | None:
-    """Return what an instance of an annotated class updates, or ``None`` if it is no such instance.
-
-    A field counts if its value is not None, or its default is not None, or (Pydantic) it was set
-    explicitly: an unset ``None`` must not overwrite state.
-    """
-    cls = type(value)
-    if isinstance(value, type) or not getattr(cls, "__annotations__", None):
-        return None
-    defaults = _field_defaults(cls)
-    explicit: frozenset[str] = getattr(value, "model_fields_set", frozenset())
-    names = dict.fromkeys(n for base in reversed(cls.__mro__) for n in getattr(base, "__annotations__", ()))
-    return [
-        (name, getattr(value, name))
-        for name in names
-        if hasattr(value, name) and (getattr(value, name) is not None or defaults.get(name) is not None or name in explicit)
-    ]
-
-
-def _field_defaults(cls: type) -> dict[str, Any]:
-    if is_dataclass(cls):
-        return {f.name: f.default for f in fields(cls) if f.default is not f.default_factory}
-    if (model_fields := getattr(cls, "model_fields", None)) is not None:
-        return {name: f.default for name, f in model_fields.items()}
-    return {}
 
 
 @final

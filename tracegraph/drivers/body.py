@@ -188,6 +188,7 @@ def _is_wanted(parameter: inspect.Parameter, annotation: Any, target: Any) -> bo
         case "writer":
             return (
                 bare
+                or annotation is Any
                 or "StreamWriter" in str(annotation)
                 or "Callable[[typing.Any], None]" in str(annotation)
                 or "Callable" in str(annotation)

@@ -287,7 +287,9 @@ class Run(ABC):
                 case ResolveCall():
                     self.resolve(action.task)
                 case Finish():
-                    self.finish = action
+                    # A save may fail before or after the end it was to make durable is carried out: the failure stands.
+                    if self.finish is None or self.finish.error is None:
+                        self.finish = action
                     self.ring()
         self.staff(will_pop)
 

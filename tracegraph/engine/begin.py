@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.constants import BRANCH_PREFIX, END, INPUT, INTERRUPT, NULL_TASK_ID, START, TASKS
@@ -10,6 +10,7 @@ from tracegraph.engine.actions import Decision
 from tracegraph.engine.identity import path_text
 from tracegraph.engine.settings import Begin
 from tracegraph.engine.topology import Topology
+from tracegraph.engine.updates import command_pairs
 from tracegraph.engine.views import isolated
 from tracegraph.errors import EmptyInputError, InvalidUpdateError, UnknownTargetError
 from tracegraph.events import StateUpdated, UnknownKeyIgnored
@@ -49,10 +50,7 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
         raise EmptyInputError(
             f"the input {given!r} has nothing for {engine.topology.input_channels!r}, and there is no run to resume"
         )
-    for key in ignored:
-        if engine.settings.wants & UnknownKeyIgnored.bit:
-            settings = engine.settings
-            decision.events.append(UnknownKeyIgnored(settings.run_id, settings.ns, engine.step, at_ns, INPUT, key))
+    _announce_ignored(engine, decision, ignored, at_ns)
     # What an earlier run left pending is dropped: its triggers count as seen, its writes as none.
     discarded = engine.plan() if has_state else []
     updated_now = engine.store.apply(discarded, [(INPUT, writes)], is_step=bool(discarded))
@@ -68,15 +66,26 @@ def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> Non
     """Go on from the loaded checkpoint: breakpoints met so far are passed, a command's writes join in."""
     engine.is_resuming = True
     engine.is_touched = True
-    if begin.command is not None and (writes := command_writes(engine.topology, begin.command)):
-        _apply_outside_step(engine, "the command", writes)
-        engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), writes)
+    if begin.command is not None:
+        ignored: list[str] = []
+        writes = command_writes(engine.topology, begin.command, is_strict=engine.settings.is_strict, ignored=ignored)
+        _announce_ignored(engine, decision, ignored, at_ns)
+        if writes:
+            _apply_outside_step(engine, "the command", writes)
+            engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), writes)
     engine.store.seen[INTERRUPT] = dict(engine.store.versions)
     settings = engine.settings
     if settings.wants & StateUpdated.bit:
         decision.events.append(
             StateUpdated(settings.run_id, settings.ns, engine.step - 1, at_ns, engine.store.values, frozenset(), "resume")
         )
+
+
+def _announce_ignored(engine: Engine, decision: Decision, ignored: Iterable[str], at_ns: int) -> None:
+    settings = engine.settings
+    if settings.wants & UnknownKeyIgnored.bit:
+        for key in ignored:
+            decision.events.append(UnknownKeyIgnored(settings.run_id, settings.ns, engine.step, at_ns, INPUT, key))
 
 
 def _apply_outside_step(engine: Engine, writer: str, writes: list[Write]) -> None:
@@ -103,15 +112,13 @@ def input_writes(topology: Topology, given: Any, *, is_strict: bool, ignored: li
     for key, value in given.items():
         if key in channels:
             writes.append((key, isolated(value)))
-        elif is_strict:
-            raise UnknownTargetError(key, node=INPUT, known=channels, what="input channel")
         else:
-            ignored.append(key)
+            _ignore(key, channels, is_strict, ignored)
     return writes
 
 
-def command_writes(topology: Topology, command: Command[Any]) -> list[Write]:
-    """Return the writes of a command given as input: where to go first, then the update.
+def command_writes(topology: Topology, command: Command[Any], *, is_strict: bool, ignored: list[str]) -> list[Write]:
+    """Return the writes of a command given as input: where to go first, then the update; unknown keys are put into *ignored*.
 
     Raises:
         InvalidUpdateError: the command is for a parent graph. UnknownTargetError: a goto names no node.
@@ -129,8 +136,16 @@ def command_writes(topology: Topology, command: Command[Any]) -> list[Write]:
         if not topology.has_node(name):
             raise UnknownTargetError(name, node=None, known=topology.node_names())
         writes.append((f"{BRANCH_PREFIX}{name}", None) if isinstance(target, str) else (TASKS, target))
-    for channel, value in command.update_pairs():
-        if channel not in topology.channels or channel == START:
-            raise UnknownTargetError(channel, node=None, known=topology.channels, what="channel")
-        writes.append((channel, value))
+    for channel, value in command_pairs(command.update, ()):
+        if channel in topology.channels and channel != START:
+            writes.append((channel, value))
+        else:
+            _ignore(channel, topology.channels, is_strict, ignored)
     return writes
+
+
+def _ignore(key: str, known: Iterable[str], is_strict: bool, ignored: list[str]) -> None:
+    """Note a key of the input that is no channel: subgraphs are called with more than they know."""
+    if is_strict:
+        raise UnknownTargetError(key, node=INPUT, known=known, what="channel")
+    ignored.append(key)

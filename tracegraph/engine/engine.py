@@ -9,10 +9,10 @@ are applied, or the run stops.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, TRACE
-from tracegraph.engine.actions import CancelTask, Decision, ResolveCall, RunTask, WakeAt
+from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN, TRACE
+from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, RunTask, WakeAt
 from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
@@ -46,6 +46,8 @@ from tracegraph.errors import EngineBug, NodeCancelledError
 from tracegraph.events import TaskStatus
 
 __all__ = ["Engine"]
+
+SAVE_FAILED: Final = "a checkpoint could not be saved"
 
 Phase = Literal["new", "between", "running", "closed"]
 
@@ -170,7 +172,7 @@ class Engine:
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
         if report.error is not None:
-            finish(self, decision, "failed", at_ns, error=report.error, reason="a checkpoint could not be saved")
+            finish(self, decision, "failed", at_ns, error=report.error, reason=SAVE_FAILED)
         else:
             self.advance(decision, at_ns)
 
@@ -201,7 +203,8 @@ class Engine:
             return
         task.result = report.result
         if self.saving.is_on:
-            self.saving.save_writes(decision, task.id, task.path_str, task.writes or [(NO_WRITES, None)])
+            writes = task.writes if task.call is None else [(RETURN, report.result)]
+            self.saving.save_writes(decision, task.id, task.path_str, writes or [(NO_WRITES, None)])
         self.settle(decision, task, "completed", at_ns)
         self.advance(decision, at_ns)
 
@@ -376,6 +379,8 @@ class Engine:
         self.hand_out(decision, at_ns)
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
-        """Take a report that came after the end: only saves still count, for they were really carried out."""
+        """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""
         if isinstance(report, SaveEnded):
             self.saving.ended(decision, report.order, report.error, at_ns)
+            if report.error is not None:
+                decision.actions.append(Finish("failed", error=report.error, reason=SAVE_FAILED))

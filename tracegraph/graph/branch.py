@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.constants import END, START, TASKS
+from tracegraph.constants import END, ROOT, START, TASKS
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.views import fresh
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.graph.annotations import literal_return, parameter_schema, path_name
-from tracegraph.graph.schema import ROOT, Schemas
+from tracegraph.graph.schema import Schemas
 from tracegraph.graph.specs import BranchSpec
 from tracegraph.types import Send
 

@@ -13,15 +13,15 @@ from tracegraph.channels import (
     NamedBarrierValueAfterFinish,
     Topic,
 )
-from tracegraph.constants import BRANCH_PREFIX, END, JOIN_PREFIX, START, TAG_HIDDEN, TASKS
+from tracegraph.constants import BRANCH_PREFIX, END, JOIN_PREFIX, ROOT, START, TAG_HIDDEN, TASKS
 from tracegraph.drivers.body import Body
 from tracegraph.engine.node import Node
+from tracegraph.errors import GraphDefinitionError
 from tracegraph.graph.annotations import is_natively_async
 from tracegraph.graph.arguments import node_names
 from tracegraph.graph.branch import Branch, Targets
 from tracegraph.graph.discovery import find_subgraph
 from tracegraph.graph.jsonschema import context_jsonschema, schema_jsonschema, schema_model
-from tracegraph.graph.schema import ROOT
 from tracegraph.graph.specs import NodeSpec
 from tracegraph.graph.validation import DEFAULT_HANDLER, check_checkpointer, check_definition
 from tracegraph.graph.writer import StateWriter
@@ -48,9 +48,10 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
     def __init__(
         self, *, builder: StateGraph[StateT, ContextT, InputT, OutputT], transformers: Sequence[Any] | None = None, **options: Any
     ) -> None:
+        if transformers:
+            raise GraphDefinitionError("transformers= is not supported yet: leave it out, and read the stream modes instead")
         super().__init__(**options)
         self.builder = builder
-        self.stream_transformers = tuple(transformers or ())
 
     def get_input_schema(self, config: Any = None) -> type[BaseModel]:  # noqa: ARG002  # as Runnables have it
         """Return a Pydantic model of the input; the input schema itself if it is one."""

@@ -8,8 +8,9 @@ from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
+from tracegraph.constants import ROOT
 from tracegraph.errors import GraphDefinitionError
-from tracegraph.graph.schema import ROOT, Schemas
+from tracegraph.graph.schema import Schemas
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

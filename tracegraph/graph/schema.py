@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NotRequired, Required, TypeAlias, get_args, get_origin, get_type_hints
 
 from tracegraph.channels import BaseChannel, BinaryOperatorAggregate, DeltaChannel, LastValue
+from tracegraph.constants import ROOT
 from tracegraph.errors import GraphDefinitionError
 from tracegraph.managed.base import ManagedValue
 
 __all__ = ["ROOT", "Field", "Schemas", "read_field", "read_schema"]
 
-ROOT = "__root__"
 """Name of the only channel of a graph whose state is one value and not a set of fields."""
 
 Field: TypeAlias = BaseChannel[Any, Any, Any] | type[ManagedValue[Any]]

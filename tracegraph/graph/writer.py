@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.constants import START
+from tracegraph.constants import ROOT, START
 from tracegraph.engine.node import PathCall
+from tracegraph.engine.updates import command_pairs, instance_pairs, root_pairs
 from tracegraph.errors import ErrorCode, InvalidUpdateError, ParentCommand
 from tracegraph.graph.branch import Branch, Targets
-from tracegraph.graph.schema import ROOT
-from tracegraph.graph.updates import command_pairs, instance_pairs, root_pairs
 from tracegraph.types import Command, Send
 
 if TYPE_CHECKING:

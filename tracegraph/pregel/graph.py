@@ -20,7 +20,7 @@ from tracegraph.pregel.history import history_flow
 from tracegraph.pregel.launch import CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
-from tracegraph.pregel.validation import check_graph
+from tracegraph.pregel.validation import check_graph, refuse_unsupported
 from tracegraph.stream.parts import Part, Shape, checked_modes
 from tracegraph.stream.projector import Projector
 from tracegraph.stream.readers import AsyncPartReader, PartReader
@@ -93,6 +93,7 @@ class Pregel:
         self.debug = bool(debug)
         self.joins = dict(joins or {})
         self.strict = strict
+        refuse_unsupported(self)
         if auto_validate:
             self.validate()
         self.topology = self._topology()
@@ -115,6 +116,16 @@ class Pregel:
         """
         check_graph(self)
         return self
+
+    @property
+    def interrupt_before_nodes(self) -> Sequence[str] | str:
+        """Nodes before which every run pauses, or "*"."""
+        return self.interrupt_before if isinstance(self.interrupt_before, str) else sorted(self.interrupt_before)
+
+    @property
+    def interrupt_after_nodes(self) -> Sequence[str] | str:
+        """Nodes after which every run pauses, or "*"."""
+        return self.interrupt_after if isinstance(self.interrupt_after, str) else sorted(self.interrupt_after)
 
     # --- facts ---------------------------------------------------------------------------------------------
 
@@ -256,7 +267,7 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
-    ) -> Iterator[Any]:
+    ) -> PartReader:
         """Run and yield the parts of the chosen stream modes; nothing runs before the first one is asked for.
 
         One mode as a string gives bare payloads, several give ``(mode, payload)``; ``subgraphs`` puts the namespace in front,
@@ -288,7 +299,7 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncPartReader:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
         options = CallOptions(
             context=context,
@@ -427,15 +438,13 @@ class _StreamPlan:
     def connect(self, run: SyncRun | AsyncRun) -> None:
         """Let the run's events become parts."""
         wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
-        is_live = run.launch.is_live
 
         def sink(part: Part) -> None:
             if part.mode in printed:
                 print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
             if part.mode in wanted:
                 parts.append(part)
-                if is_live:
-                    run.ring()
+                run.ring()
 
         projector = Projector(
             (*self._modes, *self._printed), ns=run.ns, subgraphs=self._subgraphs, output_keys=self._keys, sink=sink

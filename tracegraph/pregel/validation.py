@@ -11,7 +11,7 @@ from tracegraph.errors import GraphDefinitionError
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
 
-__all__ = ["check_graph"]
+__all__ = ["check_graph", "refuse_unsupported"]
 
 
 def check_graph(graph: Pregel) -> None:
@@ -21,6 +21,26 @@ def check_graph(graph: Pregel) -> None:
         GraphDefinitionError: with every fault, each naming the node or channel and the way out.
     """
     problems = [*_reserved(graph), *_channels(graph), *_nodes(graph), *_breakpoints(graph)]
+    if problems:
+        raise GraphDefinitionError(*problems)
+
+
+def refuse_unsupported(graph: Pregel) -> None:
+    """Refuse what this release does not do: accepted and ignored it would look as if it worked.
+
+    Raises:
+        GraphDefinitionError: with every such option.
+    """
+    problems: list[str] = []
+    if graph.cache is not None:
+        problems.append("cache= is not supported yet: leave it out (a cache_policy without a cache has no effect)")
+    if graph.step_timeout is not None:
+        problems.append("step_timeout= is not supported yet: give async nodes a timeout of their own")
+    problems.extend(
+        f"node {name!r} has an idle_timeout, which is not supported yet: use run_timeout"
+        for name, node in graph.nodes.items()
+        if node.timeout is not None and node.timeout.idle_timeout is not None
+    )
     if problems:
         raise GraphDefinitionError(*problems)
 

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from tracegraph.graph.schema import ROOT
+from tracegraph.constants import ROOT
 from tracegraph.types import Command
 
 __all__ = ["command_pairs", "instance_pairs", "root_pairs"]
