@@ -98,6 +98,7 @@ class BareRun:
                 max_concurrency=max_concurrency,
                 durability=durability if saver is not None else None,
                 wants=every_kind(),
+                is_checked=True,
                 next_version=self._next_version,
                 new_checkpoint_id=checkpoint_id,
             ),
