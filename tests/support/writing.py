@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.engine.task import Task
+from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.topology import Topology
 from tracegraph.graph import StateGraph
 
@@ -28,7 +28,7 @@ class Flow:
 
     def write(self, name: str, returned: Any) -> list[tuple[str, Any]]:
         """Return the writes of node *name* when it returned that."""
-        self.task = Task(bytes(16), b"", self.nodes[name], "", (), "", (), self.view, {}, 2, 7, self.topology)
+        self.task = Task(Superstep(bytes(16), "", 2, 7, self.topology, self.view, {}), self.nodes[name], (), "", (), b"")
         writing = self.nodes[name].writer.write(self.task, returned)
         answer = None
         while True:

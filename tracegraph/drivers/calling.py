@@ -49,7 +49,7 @@ class Call:
         body = self.body
         if body.fn is None:
             raise TypeError(f"{body.name!r} is async, so a sync run cannot call it: use ainvoke() or astream()")
-        result = body.fn(*self.args, **self.kwargs)
+        result = body.fn(*self.args, **self.kwargs) if self.kwargs else body.fn(*self.args)
         if type(result) in _PLAIN or not hasattr(result, "__await__"):
             return result
         if isinstance(result, asyncio.Future) or not hasattr(result, "close"):
@@ -60,6 +60,7 @@ class Call:
         raise TypeError(f"{body.name!r} returned a coroutine, which only an async run can await: use ainvoke() or astream()")
 
 
+_NOTHING: dict[str, Any] = {}
 _PLAIN = frozenset({dict, list, str, int, type(None), tuple, bool})
 
 
@@ -113,7 +114,7 @@ def _returned(here: HereNow) -> Generator[Call, Any, Any]:
         return task.input
     args = (task.input, here.config()) if body.takes_config else (task.input,)
     try:
-        return (yield Call(body, args, body.arguments(here) if body.inject else {}, False))
+        return (yield Call(body, args, body.arguments(here) if body.inject else _NOTHING, False))
     except ParentCommand as handed:
         return _take_command(here, handed)
 
@@ -155,7 +156,7 @@ def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: Pat
             body: Body = order.path
             args = (order.input, here.config()) if body.takes_config else (order.input,)
             try:
-                found = yield Call(body, args, body.arguments(here) if body.inject else {}, True)
+                found = yield Call(body, args, body.arguments(here) if body.inject else _NOTHING, True)
             except BaseException as error:
                 if is_wanted:
                     _announce(here, BranchEnded, order.name, position, None, error)

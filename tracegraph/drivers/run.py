@@ -257,7 +257,8 @@ class Run(ABC):
             decision = self.engine.receive(report, time.time_ns())
         except Exception as error:
             decision = self.engine.receive(CloseRequested("failed", type(error).__name__, error), time.time_ns())
-        self._publish(decision)
+        if decision.events or self.hub.fatal is not None:
+            self._publish(decision)
         return decision
 
     def _publish(self, decision: Decision) -> None:

@@ -58,7 +58,7 @@ class ChannelStore:
         self.seen = {name: dict(found) for name, found in seen.items()}
         # Versions of one saver are of one type; the lowest possible value only starts the comparison.
         self.top = max(versions.values(), default=None)
-        self.live = {name for name in values if name in self.topology.clears}
+        self.live = {name for name in values if name in self.topology.short_lived}
 
     def apply(self, tasks: Sequence[Task], groups: Sequence[WriteGroup], *, is_step: bool) -> frozenset[str]:
         """Apply *groups* in the given order and return the changed channels that hold a value.
@@ -72,7 +72,7 @@ class ChannelStore:
             InvalidUpdateError: a channel cannot take its writes; no channel is changed then.
         """
         overlay: dict[str, Any] = {}
-        for task in tasks:
+        for task in tasks if self.topology.node_consumes else ():
             for name in self.topology.node_consumes.get(task.node.name, ()) if task.triggers else ():
                 self._note(overlay, name, self.topology.channels[name].consumed(self._state(overlay, name)))
         written = self._fold_writes(overlay, groups)
@@ -82,7 +82,7 @@ class ChannelStore:
             for name in self.topology.finishes:
                 self._note(overlay, name, self.topology.channels[name].finished(self._state(overlay, name)))
         self._mark_seen(tasks)
-        return self._commit(overlay)
+        return self._commit(overlay, is_step=is_step)
 
     def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup]) -> dict[str, list[Any]]:
         written: dict[str, list[Any]] = {}
@@ -109,8 +109,8 @@ class ChannelStore:
     def _clear_idle(self, overlay: dict[str, Any], written: Mapping[str, Any]) -> None:
         rules = self.topology.channels
         for name in self.live:
-            if name not in written:
-                self._note(overlay, name, rules[name].cleared(self._state(overlay, name)))
+            if name not in written and (state := rules[name].cleared(self._state(overlay, name))) is not UNCHANGED:
+                overlay[name] = state
         for name in self.topology.always_clears:
             if name not in written:
                 self._note(overlay, name, rules[name].cleared(self._state(overlay, name)))
@@ -136,13 +136,13 @@ class ChannelStore:
             # A new dict each time: checkpoints share the old ones.
             self.seen[task.node.name] = {t: versions[t] for t in task.triggers if t in versions}
 
-    def _commit(self, overlay: Mapping[str, Any]) -> frozenset[str]:
+    def _commit(self, overlay: Mapping[str, Any], *, is_step: bool) -> frozenset[str]:
         if not overlay:
             self.updated = frozenset()
             return self.updated
         self.top = version = self.next_version(self.top)
         self.changed.update(overlay)
-        versions, rules, clears, held = self.versions, self.topology.channels, self.topology.clears, self.topology.held
+        versions, rules, short_lived, held = self.versions, self.topology.channels, self.topology.short_lived, self.topology.held
         values = self.values.copy()
         if held and not held.isdisjoint(overlay):
             # Replaced like the values: tasks of this step keep the states they started with.
@@ -159,10 +159,11 @@ class ChannelStore:
             else:
                 values[name] = state
                 updated.append(name)
-                if name in clears and name not in held:
+                if name in short_lived:
                     live.add(name)
         self.values = values
-        self.live = live | (self.live & values.keys()) if self.live else live
+        # A step has cleared what it did not write; anything else leaves the channels of the step before alone.
+        self.live = live if is_step else live | (self.live & values.keys())
         self.updated = frozenset(updated)
         return self.updated
 

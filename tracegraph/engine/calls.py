@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from tracegraph.constants import PUSH
@@ -55,22 +56,9 @@ def _child(engine: Engine, report: TaskCalled) -> Task:
     caller, node = report.caller, report.node
     ns = task_namespace(caller.ns, caller.node.name, caller.id)
     path = (PUSH, caller.path, report.index, True)
-    suffix = call_suffix(node.name, caller.path, report.index)
-    checkpoint = engine.saving.checkpoint_bytes
-    child = Task(
-        checkpoint,
-        suffix,
-        node,
-        ns,
-        path,
-        path_text(path),
-        (PUSH,),
-        caller.view,
-        caller.states,
-        caller.step,
-        caller.stop,
-        engine.topology,
-    )
+    # A called task's ids are hashed from its caller's namespace.
+    at = dataclasses.replace(caller.at, checkpoint=engine.saving.checkpoint_bytes, ns=ns)
+    child = Task(at, node, path, path_text(path), (PUSH,), call_suffix(node.name, caller.path, report.index))
     child.input = report.call[1:]
     child.caller = caller
     child.call = report.call

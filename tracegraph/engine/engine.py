@@ -39,7 +39,7 @@ from tracegraph.engine.reports import (
 from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.stepping import end_superstep, start_superstep
-from tracegraph.engine.task import Task
+from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import EngineBug, NodeCancelledError
@@ -356,15 +356,16 @@ class Engine:
             task = self.queue.popleft()
             task.is_running = True
             self.running += 1
-            decision.actions.append(RunTask(task, self.announce.task_started(task)))
+            decision.actions.append(RunTask(task, self.announce.task_started(task) if self.announce.wants_starts else ()))
             if task.timeout is not None:
                 arm_timeout(decision, task, at_ns)
 
     def plan(self) -> list[Task]:
         """Return the tasks that follow from the channels as they are."""
-        saving = self.saving
+        store, settings = self.store, self.settings
+        checkpoint = self.saving.checkpoint_bytes
         return plan_step(
-            self.topology, self.store, checkpoint=saving.checkpoint_bytes, ns=self.settings.ns, step=self.step, stop=self.stop
+            store, Superstep(checkpoint, settings.ns, self.step, self.stop, self.topology, store.values, store.states)
         )
 
     def _woke(self, decision: Decision, at_ns: int) -> None:

@@ -25,22 +25,8 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
         return False
     settings = engine.settings
     path = (*failed.path[:3], NODE_ERROR_HANDLER, False)
-    suffix = handler_suffix(name, failed.id)
-    node, checkpoint = engine.topology.nodes[name], engine.saving.checkpoint_bytes
-    handler = Task(
-        checkpoint,
-        suffix,
-        node,
-        settings.ns,
-        path,
-        path_text(path),
-        (PUSH,),
-        failed.view,
-        failed.states,
-        failed.step,
-        failed.stop,
-        engine.topology,
-    )
+    node = engine.topology.nodes[name]
+    handler = Task(failed.at, node, path, path_text(path), (PUSH,), handler_suffix(name, failed.id))
     handler.failed = failed
     handler.is_mapped = failed.is_mapped
     handler.input = task_input(handler)

@@ -9,7 +9,7 @@ from tracegraph.constants import MISSING, PUSH, TASKS
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.identity import path_text, send_suffix
 from tracegraph.engine.node import Node
-from tracegraph.engine.task import Task
+from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import task_input
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
@@ -18,38 +18,20 @@ from tracegraph.types import Send
 __all__ = ["plan_step"]
 
 
-def plan_step(topology: Topology, store: ChannelStore, *, checkpoint: bytes, ns: str, step: int, stop: int) -> list[Task]:
+def plan_step(store: ChannelStore, at: Superstep) -> list[Task]:
     """Return the tasks of the next superstep: Sends by index, then triggered nodes.
 
     Nodes come sorted by name where it is known what the last step updated, else in definition order.
-
-    *checkpoint* are the 16 raw bytes of the UUID that task ids are hashed from; *stop* is the last step that may run,
-    which managed values are computed from.
 
     Raises:
         UnknownTargetError: a pending Send names a node that does not exist.
     """
     tasks: list[Task] = []
-    values = store.values
-    if TASKS in values:
-        for index, send in enumerate(values[TASKS]):
-            tasks.append(_push_task(topology, store, send, index, checkpoint, ns, step, stop))
-    for node in _candidates(topology, store):
+    if TASKS in at.values:
+        tasks.extend(_push_task(at, send, index) for index, send in enumerate(at.values[TASKS]))
+    for node in _candidates(at.topology, store):
         if _is_triggered(node, store):
-            task = Task(
-                checkpoint,
-                node.id_suffix,
-                node,
-                ns,
-                node.path,
-                node.path_str,
-                node.triggers,
-                values,
-                store.states,
-                step,
-                stop,
-                topology,
-            )
+            task = Task(at, node, node.path, node.path_str, node.triggers, node.id_suffix)
             found = task_input(task)
             if found is not MISSING:
                 task.input = found
@@ -86,17 +68,13 @@ def _is_triggered(node: Node, store: ChannelStore) -> bool:
     return False
 
 
-def _push_task(
-    topology: Topology, store: ChannelStore, send: Any, index: int, checkpoint: bytes, ns: str, step: int, stop: int
-) -> Task:
+def _push_task(at: Superstep, send: Any, index: int) -> Task:
     if type(send) is not Send and not (hasattr(send, "node") and hasattr(send, "arg")):
-        raise InvalidUpdateError(f"{send!r} was sent as a task; only Send packets can be", channel=TASKS, step=step)
-    if not topology.has_node(send.node):
-        raise UnknownTargetError(send.node, node=None, known=topology.node_names())
+        raise InvalidUpdateError(f"{send!r} was sent as a task; only Send packets can be", channel=TASKS, step=at.step)
+    if not at.topology.has_node(send.node):
+        raise UnknownTargetError(send.node, node=None, known=at.topology.node_names())
     path = (PUSH, index, False)
-    node = topology.nodes[send.node]
-    suffix = send_suffix(send.node, index)
-    task = Task(checkpoint, suffix, node, ns, path, path_text(path), (PUSH,), store.values, store.states, step, stop, topology)
+    task = Task(at, at.topology.nodes[send.node], path, path_text(path), (PUSH,), send_suffix(send.node, index))
     task.sent = send.arg
     task.is_mapped = False
     task.input = task_input(task)

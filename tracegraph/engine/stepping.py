@@ -10,7 +10,7 @@ from tracegraph.engine.actions import Decision
 from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.ending import finish, finish_stopped_step
 from tracegraph.engine.task import Task
-from tracegraph.errors import GraphDrained, GraphRecursionError
+from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
 from tracegraph.events import Drained, Interrupted, StateUpdated, TaskStarted
 
 if TYPE_CHECKING:
@@ -29,14 +29,15 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
         finish(engine, decision, "completed", at_ns)
         return
     engine.tasks = tasks
-    if _is_breakpoint(engine, engine.settings.interrupt_before, tasks):
+    if engine.settings.interrupt_before and _is_breakpoint(engine, engine.settings.interrupt_before, tasks):
         _pause(engine, decision, "interrupt_before", at_ns)
         return
     if engine.drain_reason is not None:
         _drain(engine, decision, tasks, at_ns)
         return
     engine.phase = "running"
-    engine.announce.superstep_started(decision, tasks, engine.saving.checkpoint_id, at_ns)
+    if engine.announce.wants_steps:
+        engine.announce.superstep_started(decision, tasks, engine.saving.checkpoint_id, at_ns)
     engine.open_tasks = len(tasks)
     for task in tasks:
         task.planned_at_ns = at_ns
@@ -75,24 +76,27 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     try:
         updated = store.apply(tasks, groups, is_step=True)
     except Exception as error:  # noqa: BLE001  # reducers are user code
-        if hasattr(error, "step"):
+        if isinstance(error, InvalidUpdateError):
             error.step = engine.step
         finish(engine, decision, "failed", at_ns, error=error)
         return
-    engine.is_resuming = False
-    engine.is_touched = engine.is_touched or not updated.isdisjoint(engine.topology.output_keys)
-    engine.pending.clear()
+    if engine.is_resuming:
+        engine.is_resuming = False
+        engine.pending.clear()
+    if not engine.is_touched:
+        engine.is_touched = not updated.isdisjoint(engine.topology.output_keys)
     producers = _producers(tasks) if settings.wants & TaskStarted.bit and TASKS in updated else ()
     if engine.saving.is_on:
         engine.saving.save_checkpoint(decision, store, "loop", engine.step, at_ns, sorted(updated))
     if settings.wants & StateUpdated.bit:
         decision.events.append(StateUpdated(settings.run_id, settings.ns, engine.step, at_ns, store.values, updated, "loop"))
-    engine.announce.superstep_ended(decision, tasks, updated, engine.saving.checkpoint_id, at_ns)
+    if engine.announce.wants_steps:
+        engine.announce.superstep_ended(decision, tasks, updated, engine.saving.checkpoint_id, at_ns)
     engine.step += 1
     engine.phase = "between"
     engine.tasks = []
     engine.producers = producers
-    if _is_breakpoint(engine, settings.interrupt_after, tasks):
+    if settings.interrupt_after and _is_breakpoint(engine, settings.interrupt_after, tasks):
         _pause(engine, decision, "interrupt_after", at_ns)
 
 
@@ -107,8 +111,6 @@ def _producers(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 def _is_breakpoint(engine: Engine, names: frozenset[str] | str, tasks: Sequence[Task]) -> bool:
     """Say whether a static breakpoint hits: one of *names* is here, and something changed since the last stop."""
-    if not names:
-        return False
     hit = any(not t.node.is_hidden for t in tasks) if names == "*" else any(t.node.name in names for t in tasks)
     if not hit:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.engine.identity import task_id
@@ -15,7 +16,21 @@ from tracegraph.types import Interrupt, TimeoutPolicy
 if TYPE_CHECKING:
     from tracegraph.engine.topology import Topology
 
-__all__ = ["Task"]
+__all__ = ["Superstep", "Task"]
+
+
+@dataclass(slots=True)
+class Superstep:
+    """Where the tasks of one superstep stand, and what they see."""
+
+    checkpoint: bytes
+    """The 16 raw bytes of the checkpoint's (or run's) UUID, which task ids are hashed from."""
+    ns: str
+    step: int
+    stop: int
+    topology: Topology
+    values: Mapping[str, Any]
+    states: Mapping[str, Any]
 
 
 class Task:
@@ -59,45 +74,54 @@ class Task:
     _id: str | None = None
 
     def __init__(
-        self,
-        checkpoint: bytes,
-        id_suffix: bytes,
-        node: Node,
-        ns: str,
-        path: tuple[Any, ...],
-        path_str: str,
-        triggers: tuple[str, ...],
-        view: Mapping[str, Any],
-        states: Mapping[str, Any],
-        step: int,
-        stop: int,
-        topology: Topology,
+        self, at: Superstep, node: Node, path: tuple[Any, ...], path_str: str, triggers: tuple[str, ...], id_suffix: bytes
     ) -> None:
-        self._checkpoint = checkpoint
-        self._id_suffix = id_suffix
+        self.at = at
         self.node = node
-        self.ns = ns
-        """Checkpoint namespace of the *graph* this task runs in."""
         self.path = path
         self.path_str = path_str
+        self.triggers = triggers
+        self._id_suffix = id_suffix
         self.input: Any = None
         """Raw until the driver has mapped it."""
-        self.triggers = triggers
-        self.view = view
-        """Channel values as of the start of the superstep; never changed."""
-        self.states = states
-        """Raw states of the channels whose state is not their value; never changed either."""
-        self.step = step
-        self.stop = stop
-        self.topology = topology
         self.timeout: TimeoutPolicy | None = node.timeout
         self.writes: list[Write] = []
+
+    @property
+    def ns(self) -> str:
+        """Checkpoint namespace of the *graph* this task runs in; that of a called task is its caller's own."""
+        return self.at.ns
+
+    @property
+    def step(self) -> int:
+        """Number of the superstep."""
+        return self.at.step
+
+    @property
+    def stop(self) -> int:
+        """The last superstep the recursion limit allows, plus one."""
+        return self.at.stop
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.at.topology
+
+    @property
+    def view(self) -> Mapping[str, Any]:
+        """Channel values as of the start of the superstep; never changed."""
+        return self.at.values
+
+    @property
+    def states(self) -> Mapping[str, Any]:
+        """Raw states of the channels whose state is not their value; never changed either."""
+        return self.at.states
 
     @property
     def id(self) -> str:
         """The task's id: says checkpoint, namespace, superstep, node and position."""
         if self._id is None:
-            self._id = task_id(self._checkpoint, self.ns, self.step, self.node.name, self._id_suffix)
+            self._id = task_id(self.at.checkpoint, self.at.ns, self.at.step, self.node.name, self._id_suffix)
         return self._id
 
     @property

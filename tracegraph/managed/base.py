@@ -11,10 +11,15 @@ V = TypeVar("V")
 
 
 class Position(Protocol):
-    """Where a task stands in its run. ``stop`` is the number of the first superstep that may not run."""
+    """Where a task stands: ``step`` of at most ``stop`` supersteps."""
 
-    step: int
-    stop: int
+    @property
+    def step(self) -> int:
+        """Number of the superstep."""
+
+    @property
+    def stop(self) -> int:
+        """Number of the superstep that the recursion limit forbids."""
 
 
 class ManagedValue(ABC, Generic[V]):

@@ -11,7 +11,7 @@ from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, RETURN, SKIPPED
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.plan import plan_step
-from tracegraph.engine.task import Task
+from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.views import read
 from tracegraph.errors import InvalidInputError
 from tracegraph.records import CheckpointTuple, Write
@@ -78,7 +78,8 @@ def _plan(graph: Pregel, saved: CheckpointTuple) -> tuple[ChannelStore, list[Tas
     store.updated = None
     ns = saved.config["configurable"].get("checkpoint_ns", "")
     step = saved.metadata.get("step", -1) + 1
-    return store, plan_step(graph.topology, store, checkpoint=UUID(found["id"]).bytes, ns=ns, step=step, stop=step)
+    at = Superstep(UUID(found["id"]).bytes, ns, step, step, graph.topology, store.values, store.states)
+    return store, plan_step(store, at)
 
 
 def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: dict[str, Any]) -> StateSnapshot:
