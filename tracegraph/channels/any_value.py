@@ -21,6 +21,7 @@ class AnyValue(RuleChannel[Value, Value, Value]):
     (True, 1, True, False)
     """
 
+    replaces = True
     clears = True
 
     def fold(self, state: State, writes: Sequence[Any]) -> State:

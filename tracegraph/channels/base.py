@@ -45,6 +45,8 @@ class BaseChannel(ABC, Generic[Value, Update, Saved]):
     """Reaching the end of the run changes it (:meth:`finished`)."""
     is_saved: ClassVar[bool] = True
     """It has a place in checkpoints."""
+    replaces: ClassVar[bool] = False
+    """A superstep's one write becomes the state as it is, so that :meth:`fold` need not be called for it."""
 
     key: str
     """Name of the channel, set by the graph; used in error texts."""
@@ -193,6 +195,8 @@ class RuleChannel(BaseChannel[Value, Update, Saved]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.keys()
+        if own & {"fold", "update"} and "replaces" not in own:
+            cls.replaces = False
         if own & _RULES:
             if cls._is_derived:
                 raise TypeError(

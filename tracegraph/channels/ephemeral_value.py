@@ -21,6 +21,7 @@ class EphemeralValue(RuleChannel[Value, Value, Value]):
     (True, 'b', True, False)
     """
 
+    replaces = True
     clears = True
 
     def __init__(self, typ: Any, guard: bool = True) -> None:

@@ -24,6 +24,8 @@ class LastValue(RuleChannel[Value, Value, Value]):
     tracegraph.errors.InvalidUpdateError: [TG201] channel 'total' takes one write per step, but got 2; ...
     """
 
+    replaces = True
+
     def fold(self, state: State, writes: Sequence[Any]) -> State:
         """Return the only write."""
         if len(writes) != 1:

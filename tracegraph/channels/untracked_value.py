@@ -19,6 +19,7 @@ class UntrackedValue(RuleChannel[Value, Value, Value]):
     For connections, caches and other values that cannot be serialised. *guard* allows one write per superstep.
     """
 
+    replaces = True
     is_saved = False
 
     def __init__(self, typ: Any, guard: bool = True) -> None:

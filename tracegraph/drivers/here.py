@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph.callbacks.manager import CallbackManager
 from tracegraph.callbacks.place import Place
+from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import TaskCalled
@@ -77,11 +78,10 @@ class HereNow:
             self._config = self._build_config()
         return self._config
 
-    def _build_config(self) -> dict[str, Any]:
-        run, task, node = self.run, self.task, self.task.node
-        spec = run.spec
-        metadata = {
-            **run.metadata,
+    def _metadata(self) -> dict[str, Any]:
+        task, node = self.task, self.task.node
+        return {
+            **self.run.metadata,
             "langgraph_step": task.step,
             "langgraph_node": node.name,
             "langgraph_triggers": task.triggers,
@@ -89,16 +89,46 @@ class HereNow:
             "langgraph_checkpoint_ns": self.namespace,
             **(node.metadata or {}),
         }
+
+    def _configurable(self) -> dict[str, Any]:
+        run = self.run
+        return {
+            **run.spec.configurable,
+            **({"thread_id": run.thread_id} if run.thread_id is not None else {}),
+            "checkpoint_id": None,
+            "checkpoint_ns": self.namespace,
+            "checkpoint_map": run.checkpoint_map(),
+        }
+
+    def inherited_spec(self) -> RunSpec:
+        """Return what a run called without a config of its own inherits: what :meth:`config` says, without building it."""
+        outer, metadata, configurable = self.run.spec, self._metadata(), self._configurable()
+        for key in ("thread_id", "checkpoint_ns"):
+            if (value := configurable.get(key)) and key not in metadata:
+                metadata[key] = value
+        return RunSpec(
+            tags=(*outer.tags, *self.task.node.tags),
+            metadata=metadata,
+            callbacks=None,
+            run_name=None,
+            run_id=None,
+            max_concurrency=outer.max_concurrency,
+            recursion_limit=outer.recursion_limit,
+            is_limit_set=outer.is_limit_set,
+            configurable=configurable,
+            thread_id=self.run.thread_id,
+            checkpoint_ns=self.namespace,
+            checkpoint_id=None,
+            checkpoint_map=configurable["checkpoint_map"],
+        )
+
+    def _build_config(self) -> dict[str, Any]:
+        node, spec = self.task.node, self.run.spec
+        metadata = self._metadata()
         config: dict[str, Any] = {
             "metadata": metadata,
             "callbacks": self._manager(metadata),
-            "configurable": {
-                **spec.configurable,
-                **({"thread_id": run.thread_id} if run.thread_id is not None else {}),
-                "checkpoint_id": None,
-                "checkpoint_ns": self.namespace,
-                "checkpoint_map": run.checkpoint_map(),
-            },
+            "configurable": self._configurable(),
         }
         if tags := [*spec.tags, *node.tags]:
             config["tags"] = tags

@@ -128,7 +128,7 @@ class Run(ABC):
         self.metadata = launch.spec.metadata
         self.lock = threading.RLock()
         self.finish: Finish | None = None
-        self.is_checked = is_checking()
+        self.is_checked: bool = is_checking() if launch.parent is None else launch.parent.run.is_checked
         self.is_ended = False
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[str, Any] = {}

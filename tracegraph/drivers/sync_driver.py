@@ -1,19 +1,20 @@
 """The driver on threads.
 
 The thread that called ``invoke`` drives: it runs ready tasks itself and waits on one condition, with the engine's
-next deadline as its time limit. Other ready tasks go to worker threads, hired one after the other: each worker, before
-it runs its task, hires the next if more is ready. So a wide step of quick nodes costs no thread hops (the driving
-thread has run them all before a worker gets the interpreter), and one of blocking nodes still has a thread for each.
+next deadline as its time limit. A worker stands by while more is ready, and steps in as soon as a millisecond passes
+in which nobody began a task; each that steps in hires the next. So a wide step of quick nodes costs no thread hops,
+and one of blocking nodes still has a thread for each.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
@@ -29,6 +30,9 @@ from tracegraph.engine.task import Task
 from tracegraph.events import CheckpointSaved, RunStatus
 
 __all__ = ["SyncRun"]
+
+PATIENCE_S: Final = 0.001
+"""How long nobody may begin a ready task before a worker does; some thread hops' worth."""
 
 
 class SyncRun(Run):
@@ -157,18 +161,31 @@ class SyncRun(Run):
                         spare = 1
                         self._bell.notify_all()
         if len(self._ready) > spare:
-            self._hire()
+            self._hire(is_patient=spare > 0)
 
-    def _hire(self) -> None:
+    def _hire(self, *, is_patient: bool) -> None:
         with self._bell:
             if self._is_help_coming:
                 return
             self._is_help_coming = True
             self._busy += 1
-        workers.submit(self._help)
+        workers.submit(functools.partial(self._help, is_patient))
 
-    def _help(self) -> None:
+    def _stand_by(self) -> None:
+        """Wait while tasks are being begun without this worker's help."""
+        waiting = len(self._ready)
+        while waiting:
+            with self._bell:
+                self._bell.wait(PATIENCE_S)
+            left = len(self._ready)
+            if left >= waiting:
+                return
+            waiting = left
+
+    def _help(self, is_patient: bool) -> None:
         """Run ready tasks until there are none; a worker's job."""
+        if is_patient:
+            self._stand_by()
         with self._bell:
             self._is_help_coming = False
         try:
@@ -178,7 +195,7 @@ class SyncRun(Run):
                 except IndexError:
                     break
                 if self._ready:
-                    self._hire()
+                    self._hire(is_patient=False)
                 self._run_task(action, will_pop=False)
             self._watch_the_clock()
         except BaseException as error:  # the engine or an observer broke in this thread; the driving one must not hang

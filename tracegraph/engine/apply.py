@@ -6,6 +6,7 @@ Source: "Pregel", SIGMOD 2010, section 2: a superstep sees only what earlier sup
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
@@ -40,7 +41,7 @@ class ChannelStore:
         """Channels the last step changed that hold a value; None if that is not known."""
         self.changed: set[str] = set()
         """Channels whose version grew since the last checkpoint."""
-        self.live: set[str] = set()
+        self.live: AbstractSet[str] = frozenset()
         """Plain channels that must be cleared by a step that does not write them."""
 
     def load(self, saved: Mapping[str, Any], versions: ChannelVersions, seen: Mapping[str, ChannelVersions]) -> None:
@@ -94,8 +95,11 @@ class ChannelStore:
                     written[channel] = [value]
                 elif channel not in SKIPPED_WRITES:
                     raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
-        rules, values, held = self.topology.channels, self.values, self.topology.held
+        rules, values, held, replaces = self.topology.channels, self.values, self.topology.held, self.topology.replaces
         for channel, batch in written.items():
+            if channel in replaces and len(batch) == 1:
+                overlay[channel] = batch[0]
+                continue
             state = self._state(overlay, channel) if channel in overlay or channel in held else values.get(channel, MISSING)
             try:
                 new = rules[channel].fold(state, batch)
@@ -136,42 +140,42 @@ class ChannelStore:
             # A new dict each time: checkpoints share the old ones.
             self.seen[task.node.name] = {t: versions[t] for t in task.triggers if t in versions}
 
-    def _commit(self, overlay: Mapping[str, Any], *, is_step: bool) -> frozenset[str]:
+    def _commit(self, overlay: dict[str, Any], *, is_step: bool) -> frozenset[str]:
         if not overlay:
             self.updated = frozenset()
             return self.updated
         self.top = version = self.next_version(self.top)
         self.changed.update(overlay)
-        versions, rules, short_lived, held = self.versions, self.topology.channels, self.topology.short_lived, self.topology.held
-        values = self.values.copy()
+        self.versions.update(dict.fromkeys(overlay, version))
+        held = self.topology.held
         if held and not held.isdisjoint(overlay):
-            # Replaced like the values: tasks of this step keep the states they started with.
-            self.states = self.states.copy()
-        updated = []
-        live = set()
-        for name, state in overlay.items():
-            versions[name] = version
-            if name in held:
-                self.states[name] = state
-                state = rules[name].peek(state)
-            if state is MISSING:
-                values.pop(name, None)
-            else:
-                values[name] = state
-                updated.append(name)
-                if name in short_lived:
-                    live.add(name)
-        self.values = values
+            overlay = self._take_states(overlay)
+        values = self.values.copy()
+        values.update(overlay)
+        updated = frozenset(overlay)
+        emptied = [name for name, value in overlay.items() if value is MISSING]
+        if emptied:
+            for name in emptied:
+                del values[name]
+            updated = updated.difference(emptied)
+        self.values, self.updated = values, updated
+        live = updated & self.topology.short_lived
         # A step has cleared what it did not write; anything else leaves the channels of the step before alone.
         self.live = live if is_step else live | (self.live & values.keys())
-        self.updated = frozenset(updated)
-        return self.updated
+        return updated
+
+    def _take_states(self, overlay: Mapping[str, Any]) -> dict[str, Any]:
+        """Take over the raw states of held channels; return the overlay as values."""
+        held, rules = self.topology.held, self.topology.channels
+        # Replaced like the values: tasks of this step keep the states they started with.
+        self.states = {**self.states, **{name: state for name, state in overlay.items() if name in held}}
+        return {name: rules[name].peek(state) if name in held else state for name, state in overlay.items()}
 
     def preview(self, tasks: Sequence[Task], groups: Sequence[WriteGroup]) -> dict[str, Any]:
         """Return the values as they would be with *groups* applied; nothing changes."""
         trial = ChannelStore.__new__(ChannelStore)
         trial.topology, trial.next_version = self.topology, lambda current: current  # type: ignore[assignment,return-value]
-        trial.values, trial.states, trial.live = self.values, self.states, set(self.live)
+        trial.values, trial.states, trial.live = self.values, self.states, self.live
         trial.changed = set()
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)

@@ -45,7 +45,7 @@ def _candidates(topology: Topology, store: ChannelStore) -> Iterable[Node]:
         return topology.nodes.values() if store.versions else ()
     index = topology.trigger_to_nodes
     found: tuple[Node, ...] = ()
-    for channel in updated:
+    for channel in updated & index.keys() if len(updated) > 3 else updated:
         if channel in index:
             found = index[channel] if not found else found + index[channel]
     # Two channels may trigger one node.

@@ -29,6 +29,7 @@ class Topology:
         "nodes",
         "output_channels",
         "output_keys",
+        "replaces",
         "short_lived",
         "stream_channels",
         "trigger_to_nodes",
@@ -59,6 +60,8 @@ class Topology:
         self.trigger_to_nodes = {name: tuple(found) for name, found in triggers.items()}
         self.held = frozenset(name for name, rule in self.channels.items() if not rule.is_plain)
         self.clears = frozenset(name for name, rule in self.channels.items() if rule.clears)
+        self.replaces = frozenset(name for name, rule in self.channels.items() if rule.replaces)
+        """Channels whose state a lone write replaces, so that no rule has to be asked."""
         self.short_lived = self.clears - self.held
         # A held channel's raw state may change on an idle step while its value is not readable,
         # so those are asked every step; plain ones only while they hold a value.

@@ -67,22 +67,19 @@ def fresh(task: Task, names: Sequence[str]) -> dict[str, Any]:
             mine[channel].append(value)
         else:
             mine[channel] = [value]
-    found: dict[str, Any] = read(view, names)
+    found: dict[str, Any] = {}
+    replaces, clears, states = topology.replaces, topology.clears, task.states
     for name in names:
-        if name not in mine and name not in topology.clears:
-            continue
-        rule = topology.channels.get(name)
-        if rule is None:
-            continue
-        state = task.states[name] if name in task.states else view.get(name, MISSING)
-        state = rule.fold(state, mine[name]) if name in mine else rule.cleared(state)
-        if state is not UNCHANGED:
-            _show(found, name, rule.peek(state))
+        batch = mine.get(name)
+        if batch is not None and name in replaces and len(batch) == 1:
+            found[name] = isolated(batch[0])
+        elif batch is None and name not in clears:
+            if name in view:
+                found[name] = isolated(view[name])
+        elif (rule := topology.channels.get(name)) is not None:
+            state = states[name] if name in states else view.get(name, MISSING)
+            after = rule.cleared(state) if batch is None else rule.fold(state, batch)
+            value = rule.peek(state if after is UNCHANGED else after)
+            if value is not MISSING:
+                found[name] = isolated(value)
     return found
-
-
-def _show(found: dict[str, Any], name: str, value: Any) -> None:
-    if value is MISSING:
-        found.pop(name, None)
-    else:
-        found[name] = isolated(value)

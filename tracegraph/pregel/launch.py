@@ -64,7 +64,10 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         InvalidInputError: the arguments contradict each other (durability without a checkpointer, no thread_id, ...).
     """
     parent: HereNow | None = CURRENT.get()
-    spec = RunSpec.of(ensure_config(graph.config, config))
+    if parent is not None and not config and not graph.config:
+        spec = parent.inherited_spec()
+    else:
+        spec = RunSpec.of(ensure_config(graph.config, config))
     is_nested = parent is not None and spec.thread_id == parent.run.thread_id and spec.checkpoint_ns == parent.namespace
     run_id = spec.run_id or _new_run_id()
     saver = resolve_saver(graph, parent if is_nested else None)
@@ -173,6 +176,8 @@ def _runtime(graph: Pregel, spec: RunSpec, parent: HereNow | None, options: Call
     context = coerce_context(graph.context_schema, options.context)
     if parent is not None:
         outer = parent.run.runtime
+        if context is None and options.control is None:
+            return outer
         return outer.override(
             context=outer.context if context is None else context,
             control=options.control or outer.control,
