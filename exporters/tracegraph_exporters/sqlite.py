@@ -120,13 +120,14 @@ class SQLiteSpanExporter(SpanExporter):
             _insert(connection, records)
             if self._unwritten:
                 _count_drop(connection, "export_failed", 0, self._unwritten)
-            has_dropped = _make_room(connection, self.max_bytes)
+            _make_room(connection, self.max_bytes)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        if has_dropped:
+        # Pages become free when traces are dropped, and now and then when the trees are rebalanced.
+        if _pages(connection)[1]:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
 
 
@@ -206,18 +207,23 @@ def _summary(trace_id: str, group: list[SpanRecord], inserted: int) -> dict[str,
     }
 
 
+def _pages(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return how many pages the file has, how many of them are free, and the size of one in bytes."""
+    names = ("page_count", "freelist_count", "page_size")
+    count, free, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+    return count, free, size
+
+
 def _used_bytes(connection: sqlite3.Connection) -> int:
-    page_count, free, size = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (page_count - free) * size
+    count, free, size = _pages(connection)
+    return (count - free) * size
 
 
-def _make_room(connection: sqlite3.Connection, max_bytes: int) -> bool:
+def _make_room(connection: sqlite3.Connection, max_bytes: int) -> None:
     """Drop the traces that ended longest ago until the rest fits; the trace being written goes last, but it goes."""
     used = _used_bytes(connection)
     if used <= max_bytes:
-        return False
+        return
     target = max_bytes * _SLACK
     traces = spans = 0
     while used > target:
@@ -236,7 +242,6 @@ def _make_room(connection: sqlite3.Connection, max_bytes: int) -> bool:
         used = _used_bytes(connection)
     if traces:
         _count_drop(connection, "size_cap", traces, spans)
-    return traces > 0
 
 
 def _count_drop(connection: sqlite3.Connection, reason: str, traces: int, spans: int) -> None:
