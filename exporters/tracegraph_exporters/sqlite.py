@@ -121,13 +121,14 @@ class SQLiteSpanExporter(SpanExporter):
             if self._unwritten:
                 _count_drop(connection, "export_failed", 0, self._unwritten)
             _make_room(connection, self.max_bytes)
+            # Pages become free when traces are dropped, and now and then when the trees are rebalanced.
+            has_free_pages = _pages(connection)[1] > 0
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        # Pages become free when traces are dropped, and now and then when the trees are rebalanced.
-        if _pages(connection)[1]:
+        if has_free_pages:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
 
 
