@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracegraph.constants import INTERRUPT, NULL_TASK_ID, RESUME, RETURN, UNFINISHED_WRITES
+from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NULL_TASK_ID, RESUME, RETURN, UNFINISHED_WRITES
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Task
@@ -28,6 +28,14 @@ class PendingWrites:
     def of_commands(self) -> list[Write]:
         """Return the stored writes that no task made."""
         return [(c, v) for c, v in self._by_task.get(NULL_TASK_ID, ()) if c != RESUME]
+
+    def handled_failure(self, task: Task) -> BaseException | None:
+        """Return what a task failed with, if its error handler had taken over; a saver may have kept only its text."""
+        stored = dict(self._by_task.get(task.id, ()))
+        if ERROR_SOURCE_NODE not in stored:
+            return None
+        error = stored[ERROR]
+        return error if isinstance(error, BaseException) else RuntimeError(str(error))
 
     def clear(self) -> None:
         """Forget everything: the superstep these writes belong to is over."""

@@ -9,6 +9,7 @@ from tracegraph.constants import INTERRUPT, RESUME, TASKS
 from tracegraph.engine.actions import Decision
 from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.ending import finish, finish_stopped_step
+from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
 from tracegraph.events import Drained, Interrupted, StateUpdated, TaskStarted
@@ -51,10 +52,17 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
 
 def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: int) -> None:
     """Hand back what tasks of this superstep did before the run stopped; queue the others."""
-    for task in tasks:
+    for task in list(tasks):  # handlers join the list meanwhile
         answered = len(task.answers)
         if engine.pending.recall(task):
             engine.settle(decision, task, "cached", at_ns)
+            continue
+        error = engine.pending.handled_failure(task)
+        if error is not None and task.node.error_handler is not None:
+            # It failed for good before the stop: only its handler, unless that had finished too, has anything left to do.
+            task.error = error
+            engine.settle(decision, task, "failed", at_ns)
+            hand_to_handler(engine, decision, task, error, at_ns)
             continue
         if len(task.answers) > answered:
             # Stored before the task runs again: an answer given once must survive a crash.
