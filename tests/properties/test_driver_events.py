@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 import pytest
 from bare import BareRun, Stopped
 from colours import ASYNC, SYNC, Colour
-from event_log import Recorder, assert_numbered, assert_well_nested
+from event_log import assert_numbered, assert_well_nested
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from libraries import ours
@@ -19,24 +18,14 @@ from readings import quiet
 from recipe_build import build
 from recipe_strategies import recipes
 from recipes import Recipe, text_of
+from recording import recording
 
-from tracegraph.callbacks.hub import Hub
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.constants import PUSH
 from tracegraph.engine import identity
 from tracegraph.events import Event, RunEnded, RunStarted, SuperstepStarted, TaskEnded, TaskPlanned, TaskStarted
-from tracegraph.pregel import launch
 
 RUN_ID = UUID("018f0000-0000-7000-8000-00000000000a")
-
-
-@contextmanager
-def recording() -> Iterator[Recorder]:
-    """Let a recorder see all events of the root runs inside the block."""
-    recorder = Recorder()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "Hub", lambda observers=(): Hub([*observers, recorder]))
-        yield recorder
 
 
 def events_of(colour: Colour, recipe: Recipe, config: dict[str, Any], *, checkpointer: Any = None) -> list[Event]:
