@@ -37,7 +37,13 @@ MUTANTS = (
     ),
     Mutant(
         "lost versions",
-        (Edit("engine/apply.py", "            versions[name] = version\n", "            versions.setdefault(name, version)\n"),),
+        (
+            Edit(
+                "engine/apply.py",
+                "self.versions.update(dict.fromkeys(overlay, version))",
+                "self.versions = {**dict.fromkeys(overlay, version), **self.versions}",
+            ),
+        ),
         (SAME_VALUES,),
     ),
     Mutant(
