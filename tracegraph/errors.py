@@ -168,7 +168,7 @@ class ThreadConflictError(_Coded, Exception):
         )
 
 
-class UnknownInterruptError(_Coded, Exception):
+class UnknownInterruptError(_Coded, RuntimeError):
     """A resume that names no pending interrupt; ``reason`` is empty_map, not_pending, ambiguous or no_checkpointer."""
 
     code = "TG301"

@@ -92,6 +92,8 @@ class RunStarted(_Event):
     durability: str | None
     is_resume: bool
     checkpoint_id: str | None
+    output_keys: str | tuple[str, ...] = ()
+    """Channels of its output."""
 
 
 @dataclass(slots=True)

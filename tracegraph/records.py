@@ -40,6 +40,7 @@ class CheckpointMetadata(TypedDict, total=False):
     step: int
     parents: dict[str, str]
     run_id: str
+    __trace__: list[str]
 
 
 class CheckpointTuple(NamedTuple):

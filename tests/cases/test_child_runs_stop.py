@@ -78,11 +78,6 @@ def assert_stopped(stage: Stage, log: Recorder, trace: Trace) -> None:
     assert trace.is_complete(), trace.open
 
 
-# strict=False would hide that it is fixed.
-STILL_RUNS = pytest.mark.xfail(reason="a child run in a worker thread is not told that the task it belongs to was cancelled")
-
-
-@STILL_RUNS
 def test_child_run_in_a_thread_stops_when_a_sibling_of_its_task_fails(trace: Trace) -> None:
     """The thread cannot be stopped, its run can: it ends before its task does, and hands out no other task."""
     stage = Stage()
@@ -99,7 +94,6 @@ def test_child_run_in_a_thread_stops_when_a_sibling_of_its_task_fails(trace: Tra
     assert_stopped(stage, log, trace)
 
 
-@STILL_RUNS
 @pytest.mark.parametrize("leave", ["cancel", "aclose"])
 def test_child_run_in_a_thread_stops_when_the_consumer_leaves(trace: Trace, leave: str) -> None:
     """Cancelled from outside, or closed while it waits for the next part."""

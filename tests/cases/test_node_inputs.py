@@ -208,7 +208,6 @@ class Fields(TypedDict, total=False):
     b: int | None
 
 
-@pytest.mark.xfail(reason="LangGraph leaves out an unset None only of Pydantic models; here it is left out of dataclasses too")
 @pytest.mark.parametrize("given", ["by the node", "by a Command", "as the input"])
 def test_none_in_a_dataclass_instance_is_an_update(colour: Colour, given: str) -> None:
     """A dataclass does not know what was set, so all its fields count, as they do in LangGraph."""

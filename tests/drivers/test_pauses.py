@@ -9,7 +9,7 @@ import pytest
 from colours import Colour
 
 from tracegraph.checkpoint.memory import InMemorySaver
-from tracegraph.errors import InvalidInputError, TracegraphWarning, UnknownInterruptError
+from tracegraph.errors import TracegraphWarning, UnknownInterruptError
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import Command, interrupt
 
@@ -158,7 +158,7 @@ def test_without_a_checkpointer_a_pause_is_shown_but_not_resumable(colour: Colou
 
     with pytest.warns(TracegraphWarning, match="cannot be resumed"):
         paused = colour.invoke(app, {"log": []})
-    with pytest.raises(InvalidInputError, match="needs a checkpointer"):
+    with pytest.raises(UnknownInterruptError, match="needs a checkpointer"):
         colour.invoke(app, Command(resume=1))
 
     assert [i.value for i in paused["__interrupt__"]] == ["?"]

@@ -119,13 +119,14 @@ class Hub:
                 with self._lock:
                     self._observer_failed(observer, event, error)  # type: ignore[arg-type]  # every scoped observer observes
 
-    def trace_of(self, task_id: str) -> tuple[str, ...]:
-        """Return W3C traceparents of a running task's span and of the root's, where an observer makes spans."""
+    def trace_of(self, task_id: str | None) -> tuple[str, ...]:
+        """Return W3C traceparents of a running task's span (None: of none) and of the root's, where an observer makes spans."""
         for observer in self._observers:
             traceparent = getattr(observer, "traceparent", None)
             if traceparent is not None:
                 with self._lock:
-                    return tuple(found for found in (traceparent(task_id), traceparent()) if found is not None)
+                    of_task = None if task_id is None else traceparent(task_id)
+                    return tuple(found for found in (of_task, traceparent()) if found is not None)
         return ()
 
     @property

@@ -102,8 +102,9 @@ class AsyncRun(Run):
         )
 
     async def _run_inline(self, action: RunTask) -> None:
-        here = HereNow(self, action.task)
+        here = self.attempts[action.task] = HereNow(self, action.task)
         report = await InContext(self._attempt(here, action), self.base.copy())
+        del self.attempts[action.task]
         self.report(report, will_pop=True)
         if self._handling is not None:
             await self._flush_handlers()
@@ -119,21 +120,16 @@ class AsyncRun(Run):
     # --- tasks ---------------------------------------------------------------------------------------------
 
     def make_ready(self, action: RunTask) -> None:
-        """Put a task where the driving task finds it."""
-        self._ready.append(action)
+        """Start a called or retried task; a new superstep is left to the driving task, which a reader may hold back."""
+        if action.task.is_follow_up:
+            self._on_loop(self._spawn, action)
+        else:
+            self._ready.append(action)
 
     def staff(self, will_pop: bool) -> None:
-        """Leave what is ready to the driving task if it is free to take it, else start asyncio tasks."""
-        if not self._ready or will_pop:
-            return
-        if self._wakeup is not None:
+        """Wake the driving task for a new superstep."""
+        if self._ready and not will_pop:
             self.ring()
-        else:
-            self._on_loop(self._spawn_ready)
-
-    def _spawn_ready(self) -> None:
-        while self._ready:
-            self._spawn(self._ready.popleft())
 
     def _on_loop(self, function: Any, *args: Any) -> None:
         if _is_running_on(self._loop):
@@ -146,9 +142,7 @@ class AsyncRun(Run):
         if self.hub.is_stopping or self.finish is not None:
             self.report(TaskCancelled(task, task.attempt))
             return
-        here = HereNow(self, task)
-        if task.timeout is not None:
-            self.attempts[task] = here
+        here = self.attempts[task] = HereNow(self, task)
         running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
         self._tasks[task] = running
         running.add_done_callback(functools.partial(self._task_done, here))
@@ -246,6 +240,7 @@ class AsyncRun(Run):
                 return
         running = self._tasks.get(task)
         if running is not None:
+            self.attempts[task].close_child_runs("cancelled", "sibling_error")
             running.cancel()
 
     def time_out(self, action: TimeOut) -> None:
@@ -256,6 +251,7 @@ class AsyncRun(Run):
         here = self.attempts.pop(action.task, None)
         if here is None:
             return
+        here.close_child_runs("cancelled", "timeout")
         running = self._tasks.pop(action.task, None)
         if running is not None:
             running.cancel()

@@ -14,7 +14,7 @@ from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import TaskCalled
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphInterrupt
-from tracegraph.events import CustomEmitted
+from tracegraph.events import CustomEmitted, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
 
@@ -43,6 +43,8 @@ class HereNow:
         self.run = run
         self.task = task
         self.attempt = task.attempt
+        self.child_runs: list[Run] = []
+        """Runs this attempt's code has started that have not ended."""
 
     @property
     def namespace(self) -> str:
@@ -65,6 +67,12 @@ class HereNow:
         number = self._child_runs
         self._child_runs += 1
         return f"{self.namespace}{NS_SEP}{number}" if number else self.namespace
+
+    def close_child_runs(self, status: RunStatus, reason: str) -> None:
+        """End the runs started here, wherever they are driven: they must not outlive the task, nor be told of after it."""
+        for child in tuple(self.child_runs):
+            child.request_close(status, reason)
+            child.end()
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""

@@ -9,7 +9,7 @@ from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.drivers.run import Launch
 from tracegraph.engine.settings import Begin
-from tracegraph.errors import InvalidInputError, UnknownInterruptError
+from tracegraph.errors import UnknownInterruptError
 from tracegraph.records import CheckpointTuple
 from tracegraph.types import Command
 
@@ -32,7 +32,10 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
     if launch.saver is not None:
         saved = yield from ask(GetTuple(launch.saver.saver, launch.saver.config(launch.spec.checkpoint_id)))
     if command is not None and command.resume is not None and launch.saver is None:
-        raise InvalidInputError("Command(resume=...) needs a checkpointer, for without one nothing of the paused run is left")
+        raise UnknownInterruptError(
+            "Command(resume=...) needs a checkpointer, for without one nothing of the paused run is left",
+            reason="no_checkpointer",
+        )
     if command is not None and command.resume is not None:
         launch.hub.answers.update(_answers(command.resume, saved))
     begin = Begin(
@@ -42,6 +45,7 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
         answers=launch.hub.answers,
         is_resume=is_resume,
         is_addressed=launch.spec.checkpoint_id is not None,
+        is_replay=saved is not None and launch.spec.checkpoint_id is not None and given is None and command is None,
     )
     return begin, _links(saved)
 
@@ -88,6 +92,10 @@ def _answers(resume: Any, saved: CheckpointTuple | None) -> dict[str, Any]:
 
 
 def _links(saved: CheckpointTuple | None) -> tuple[str, ...]:
-    """Return the traceparents stored beside what a checkpoint's tasks left open."""
-    writes = (saved.pending_writes or []) if saved is not None else []
-    return tuple(dict.fromkeys(link for _, channel, value in reversed(writes) if channel == TRACE for link in value))
+    """Return the traceparents stored beside what a checkpoint's tasks left open, else that of the run that saved it."""
+    if saved is None:
+        return ()
+    beside = dict.fromkeys(
+        link for _, channel, value in reversed(saved.pending_writes or []) if channel == TRACE for link in value
+    )
+    return tuple(beside) or tuple(saved.metadata.get(TRACE, ()))

@@ -133,7 +133,7 @@ class Run(ABC):
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[str, Any] = {}
         self.attempts: dict[Task, HereNow] = {}
-        """Attempts under way that have a time limit."""
+        """Attempts under way."""
         self.base: contextvars.Context
         self.engine: Engine
         self.undo_drain: Callable[[], None] | None = None
@@ -187,6 +187,7 @@ class Run(ABC):
             launch.durability,
             launch.input is None or isinstance(launch.input, Command),
             spec.checkpoint_id,
+            launch.topology.output_channels,
         )
         attach = None
         if launch.span_factory is not None:
@@ -195,11 +196,15 @@ class Run(ABC):
                 self.hub.add(observer)
         for observer in launch.own_observers:
             self.hub.add(observer)
+        if self.parent is not None:
+            self.parent.child_runs.append(self)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)
         if self.hub.wants & RunStarted.bit:
             self.hub.publish(started)
+        if self.saver is not None:
+            self.saver.trace = self.hub.trace_of(None)
         self.engine = Engine(launch.topology, self._settings())
 
     def _settings(self) -> RunSettings:
@@ -326,6 +331,8 @@ class Run(ABC):
         """Stop the run: no run of this tree hands out another task, and open tasks are announced as ended."""
         if self.launch.is_root:
             self.hub.is_stopping = True
+        for here in tuple(self.attempts.values()):
+            here.close_child_runs(status, reason)
         if self.finish is None and self.engine.phase != "new":
             self.report(CloseRequested(status, reason, error))
         if self.finish is None:
@@ -341,6 +348,8 @@ class Run(ABC):
         assert finish is not None
         if self.undo_drain is not None:
             self.undo_drain()
+        if self.parent is not None:
+            self.parent.child_runs.remove(self)
         if self.hub.fatal is not None and finish.error is None:
             finish.status, finish.error = "failed", self.hub.fatal
         at_ns, step = time.time_ns(), self.engine.step

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.checkpoint.base.id import uuid6
+from tracegraph.constants import TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import Version
 
@@ -18,7 +19,7 @@ __all__ = ["SaverPort"]
 class SaverPort:
     """One run's way to its saver."""
 
-    __slots__ = ("_checks_head", "_configurable", "_metadata", "_takes_path", "does_io", "ns", "saver", "thread_id")
+    __slots__ = ("_checks_head", "_configurable", "_metadata", "_takes_path", "does_io", "ns", "saver", "thread_id", "trace")
 
     def __init__(
         self, saver: BaseCheckpointSaver, *, thread_id: str, ns: str, configurable: Mapping[str, Any], metadata: Mapping[str, Any]
@@ -29,6 +30,8 @@ class SaverPort:
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
+        self.trace: tuple[str, ...] = ()
+        """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
         self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
 
     def next_version(self, current: Version | None) -> Version:
@@ -50,7 +53,8 @@ class SaverPort:
             arguments = (self.config(action.checkpoint_id), action.writes, action.task_id)
             return "put_writes", arguments, {"task_path": action.path_str} if self._takes_path else {}
         keywords = {"expect_head": action.parent_id} if self._checks_head and action.expect_head else {}
-        return "put", (self.config(action.parent_id), action.checkpoint, action.metadata, action.new_versions), keywords
+        metadata = {**action.metadata, TRACE: list(self.trace)} if self.trace else action.metadata
+        return "put", (self.config(action.parent_id), action.checkpoint, metadata, action.new_versions), keywords
 
     def store(self, action: SaveCheckpoint | SaveWrites) -> None:
         """Carry a save out, blocking."""

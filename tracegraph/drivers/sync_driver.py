@@ -46,6 +46,7 @@ class SyncRun(Run):
         "_is_help_coming",
         "_is_saving",
         "_is_waiting",
+        "_planned",
         "_ready",
         "_waits_at_close",
         "parts",
@@ -54,11 +55,14 @@ class SyncRun(Run):
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._bell = threading.Condition()
+        self._planned: deque[RunTask] = deque()
+        """Tasks of a superstep that has not begun: only the driving thread begins one, so a reader holds the run back."""
         self._ready: deque[RunTask] = deque()
+        """Tasks that whoever is free may run."""
         self._is_waiting = False
         """The driving thread waits for the bell, so it can take a task."""
         self._is_help_coming = False
-        """A hired worker has not begun yet; it will look at what is ready."""
+        """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
         self._deadline_ns: int | None = None
         self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
@@ -104,8 +108,10 @@ class SyncRun(Run):
         self._run_handlers()
 
     def _turn(self) -> None:
-        """Run one ready task here, or wait until something happens."""
-        if self._may_run_here():
+        """Begin a superstep, run one ready task here, or wait until something happens."""
+        if self._planned:
+            self._begin_superstep()
+        elif self._may_run_here():
             try:
                 action = self._ready.popleft()
             except IndexError:  # a worker was quicker
@@ -114,15 +120,32 @@ class SyncRun(Run):
         else:
             self._wait()
 
+    def _begin_superstep(self) -> None:
+        if len(self._planned) == 1 and not self.launch.is_live and self._planned[0].task.timeout is None:
+            self._run_task(self._planned.popleft(), will_pop=True)
+            return
+        count = len(self._planned)
+        self._ready.extend(self._planned)
+        self._planned.clear()
+        if self.launch.is_streaming:
+            # A reader wants each result as it comes, so this thread stays free to read. One worker for each task,
+            # hired in order, for that is the order in which quick tasks then finish.
+            for _ in range(count):
+                self._hire(is_patient=False)
+        else:
+            self._hire(is_patient=not self._has_limits())
+
+    def _has_limits(self) -> bool:
+        return any(action.task.timeout is not None for action in self._ready)
+
     def _may_run_here(self) -> bool:
-        if not self._ready or self.launch.is_live or self._ready[0].task.timeout is not None:
+        if not self._ready or self.launch.is_live or self._has_limits():
             return False
-        # A reader of a stream wants each result as it comes, so a step of several tasks leaves it free to read.
         return not self.launch.is_streaming or self.engine.running == 1
 
     def _wait(self) -> None:
         with self._bell:
-            if self.finish is not None or self.parts or self._may_run_here():
+            if self.finish is not None or self.parts or self._planned or self._may_run_here():
                 return
             self._is_waiting = True
             try:
@@ -144,30 +167,24 @@ class SyncRun(Run):
     # --- tasks ---------------------------------------------------------------------------------------------
 
     def make_ready(self, action: RunTask) -> None:
-        """Put a task where the driving thread or a worker finds it."""
-        self._ready.append(action)
+        """Put a task where the driving thread, or whoever is free, finds it."""
+        (self._ready if action.task.is_follow_up else self._planned).append(action)
 
     def staff(self, will_pop: bool) -> None:
-        """Leave one ready task to the driving thread if it is free to take it, and hire for the rest."""
-        if not self._ready:
-            return
-        spare = 0
-        if not self.launch.is_live and (not self.launch.is_streaming or self.engine.running == 1):
-            if will_pop:
-                spare = 1
-            else:
-                with self._bell:
-                    if self._is_waiting:
-                        spare = 1
-                        self._bell.notify_all()
-        if len(self._ready) > spare:
-            self._hire(is_patient=spare > 0)
+        """Wake the driving thread for a new superstep; see to it that called and retried tasks run even if it is busy."""
+        if self._planned and not will_pop:
+            self.ring()
+        if self._ready:
+            is_free = will_pop and self._may_run_here()
+            if not is_free or len(self._ready) > 1:
+                self._hire(is_patient=False)
 
     def _hire(self, *, is_patient: bool) -> None:
+        """Hire a worker; of patient ones, who only stand by, one is enough."""
         with self._bell:
-            if self._is_help_coming:
+            if is_patient and self._is_help_coming:
                 return
-            self._is_help_coming = True
+            self._is_help_coming = self._is_help_coming or is_patient
             self._busy += 1
         workers.submit(functools.partial(self._help, is_patient))
 
@@ -186,8 +203,8 @@ class SyncRun(Run):
         """Run ready tasks until there are none; a worker's job."""
         if is_patient:
             self._stand_by()
-        with self._bell:
-            self._is_help_coming = False
+            with self._bell:
+                self._is_help_coming = False
         try:
             while True:
                 try:
@@ -209,7 +226,7 @@ class SyncRun(Run):
         """Stand in for the driving thread, if that is busy with a task, until the next deadline."""
         while self._deadline_ns is not None and self.finish is None:
             with self._bell:
-                if self._is_waiting or self._ready:
+                if self._is_waiting or self._ready or self._planned:
                     return
                 self._bell.wait(self._seconds_left())
             self._wake_if_due(will_pop=False)
@@ -220,9 +237,9 @@ class SyncRun(Run):
             self.report(TaskCancelled(task, task.attempt), will_pop=will_pop)
             return
         here = HereNow(self, task)
-        if task.timeout is not None:
-            self.attempts[task] = here
+        self.attempts[task] = here
         report = self.base.copy().run(self._attempt, here, action)
+        self.attempts.pop(task, None)
         self.report(report, will_pop=will_pop)
         if self.hub.wants:
             self._run_handlers()
@@ -248,10 +265,10 @@ class SyncRun(Run):
 
     def cancel_task(self, task: Task) -> None:
         """Drop a task that has not begun; a thread that runs cannot be stopped, its report will tell."""
-        for action in list(self._ready):
+        for action in [*self._ready, *self._planned]:
             if action.task is task:
                 try:
-                    self._ready.remove(action)
+                    (self._ready if action in self._ready else self._planned).remove(action)
                 except ValueError:  # it began just now
                     return
                 self.report(TaskCancelled(task, task.attempt))
@@ -261,6 +278,7 @@ class SyncRun(Run):
         """Go on without a thread that cannot be stopped; its late report will be ignored."""
         here = self.attempts.pop(action.task, None)
         if here is not None:
+            here.close_child_runs("cancelled", "timeout")
             self.report(failure_report(here, action.error))
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------

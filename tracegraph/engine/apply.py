@@ -137,8 +137,11 @@ class ChannelStore:
     def _mark_seen(self, tasks: Sequence[Task]) -> None:
         versions = self.versions
         for task in tasks:
-            # A new dict each time: checkpoints share the old ones.
-            self.seen[task.node.name] = {t: versions[t] for t in task.triggers if t in versions}
+            # A new dict each time: checkpoints share the old ones. A task that a Send made has seen nothing, and must
+            # not wipe what a triggered task of the same node has.
+            seen = {t: versions[t] for t in task.triggers if t in versions}
+            if seen or task.node.name not in self.seen:
+                self.seen[task.node.name] = seen
 
     def _commit(self, overlay: dict[str, Any], *, is_step: bool) -> frozenset[str]:
         if not overlay:

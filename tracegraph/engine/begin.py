@@ -74,6 +74,10 @@ def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> Non
             _apply_outside_step(engine, "the command", writes)
             engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), writes)
     engine.store.seen[INTERRUPT] = dict(engine.store.versions)
+    if begin.is_replay:
+        # A branch of its own: the tasks get new ids, and the history that was replayed stays as it is.
+        engine.saving.save_checkpoint(decision, engine.store, "fork", engine.step, at_ns, None)
+        engine.step += 1
     settings = engine.settings
     if settings.wants & StateUpdated.bit:
         decision.events.append(

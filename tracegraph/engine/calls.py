@@ -61,5 +61,6 @@ def _child(engine: Engine, report: TaskCalled) -> Task:
     child = Task(at, node, path, path_text(path), (PUSH,), call_suffix(node.name, caller.path, report.index))
     child.input = report.call[1:]
     child.caller = caller
+    child.is_follow_up = True
     child.call = report.call
     return child

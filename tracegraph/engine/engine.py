@@ -220,6 +220,7 @@ class Engine:
         task.writes = []
         if delay_s is not None:
             task.attempt += 1
+            task.is_follow_up = True
             task.retry_at_ns = at_ns + int(delay_s * 1e9)
             decision.actions.append(WakeAt(task.retry_at_ns))
             return
@@ -359,6 +360,8 @@ class Engine:
             decision.actions.append(RunTask(task, self.announce.task_started(task) if self.announce.wants_starts else ()))
             if task.timeout is not None:
                 arm_timeout(decision, task, at_ns)
+        for task in self.queue:
+            task.is_follow_up = True
 
     def plan(self) -> list[Task]:
         """Return the tasks that follow from the channels as they are."""

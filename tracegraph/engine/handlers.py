@@ -28,6 +28,7 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
     node = engine.topology.nodes[name]
     handler = Task(failed.at, node, path, path_text(path), (PUSH,), handler_suffix(name, failed.id))
     handler.failed = failed
+    handler.is_follow_up = True
     handler.is_mapped = failed.is_mapped
     handler.input = task_input(handler)
     handler.handles = NodeError(failed.node.name, error)

@@ -22,7 +22,8 @@ class PendingWrites:
     def __init__(self, begin: Begin) -> None:
         self._by_task: dict[str, list[Write]] = {}
         for task_id, channel, value in (begin.saved.pending_writes or ()) if begin.saved is not None else ():
-            self._by_task.setdefault(task_id, []).append((channel, value))
+            if task_id == NULL_TASK_ID or not begin.is_replay:
+                self._by_task.setdefault(task_id, []).append((channel, value))
         self._answers: Mapping[str, Any] = begin.answers
 
     def of_commands(self) -> list[Write]:

@@ -57,3 +57,5 @@ class Begin:
     is_resume: bool = False
     is_addressed: bool = False
     """A checkpoint id was given, so the first save may make a branch."""
+    is_replay: bool = False
+    """Run the addressed checkpoint's superstep anew, on a branch: what its tasks did then does not count."""

@@ -52,6 +52,8 @@ class Task:
     status: TaskStatus | None = None
     is_running = False
     is_finished = False
+    is_follow_up = False
+    """It runs because of something in its superstep (a call, a retry, a failure, a free slot), not to begin one."""
     is_handled = False
     """It failed, and its node's error handler took over."""
     handles: NodeError | None = None

@@ -39,8 +39,8 @@ def root_pairs(returned: Any) -> Pairs:
 def instance_pairs(value: Any, keys: Sequence[str]) -> list[tuple[str, Any]] | None:
     """Return what an instance of an annotated class updates, ``None`` if it is no such instance.
 
-    Its annotated fields count, and any other attribute that is one of *keys*. A value of None counts only if
-    the field has another default or (Pydantic) was set: else a partly filled instance would erase state.
+    Its annotated fields count, and any other attribute that is one of *keys*. In a Pydantic model a None counts only
+    if the field has another default or was set: else a partly filled instance would erase state.
     """
     cls: Any = type(value)
     known = _fields_of(cls)
@@ -54,25 +54,24 @@ def instance_pairs(value: Any, keys: Sequence[str]) -> list[tuple[str, Any]] | N
             found = getattr(value, name)
         except AttributeError:
             continue
-        if found is not None or defaults.get(name) is not None or name in explicit:
+        if found is not None or defaults is None or defaults.get(name) is not None or name in explicit:
             pairs.append((name, found))
     return pairs
 
 
 @lru_cache(maxsize=512)
-def _fields_of(cls: Any) -> tuple[tuple[str, ...], dict[str, Any]] | None:
-    """Return the field names of an annotated class, inherited ones first, and their defaults."""
+def _fields_of(cls: Any) -> tuple[tuple[str, ...], dict[str, Any] | None] | None:
+    """Return the field names of an annotated class, inherited ones first, and, of a Pydantic model, their defaults."""
     names = tuple(dict.fromkeys(name for base in reversed(cls.__mro__) for name in getattr(base, "__annotations__", ())))
     if not names:
         return None
     if is_dataclass(cls):
-        own = fields(cls)
-        return tuple(f.name for f in own), {f.name: f.default for f in own if f.default is not f.default_factory}
+        return tuple(field.name for field in fields(cls)), None
     # Pydantic annotates its own class variables, which are no fields.
     model_fields = getattr(cls, "model_fields", None)
     if isinstance(model_fields, dict):
         return tuple(model_fields), {name: field.default for name, field in model_fields.items()}
-    return names, {}
+    return names, None
 
 
 def _is_pair(item: Any) -> bool:

@@ -11,6 +11,7 @@ from tracegraph.errors import InvalidInputError
 __all__ = ["SUPPORTED_MODES", "Part", "Shape", "checked_modes"]
 
 SUPPORTED_MODES: Final = ("values", "updates", "custom")
+_LATER_MODES: Final = frozenset({"messages", "tasks", "checkpoints", "debug", "tools", "events"})
 
 
 @dataclass(slots=True)
@@ -32,7 +33,8 @@ def checked_modes(modes: str | Sequence[str]) -> tuple[str, ...]:
     found = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in found:
         if mode not in SUPPORTED_MODES:
-            raise InvalidInputError(f"stream mode {mode!r} does not exist; there are {', '.join(map(repr, SUPPORTED_MODES))}")
+            what = "is not supported yet" if mode in _LATER_MODES else "does not exist"
+            raise InvalidInputError(f"stream mode {mode!r} {what}; there are {', '.join(map(repr, SUPPORTED_MODES))}")
     return found
 
 

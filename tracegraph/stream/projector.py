@@ -7,14 +7,14 @@ from typing import Any
 
 from tracegraph.constants import NS_SEP
 from tracegraph.engine.views import read
-from tracegraph.events import CustomEmitted, Event, Interrupted, StateUpdated, TaskEnded, kinds
+from tracegraph.events import CustomEmitted, Event, Interrupted, RunStarted, StateUpdated, TaskEnded, kinds
 from tracegraph.stream.parts import Part
 
 __all__ = ["Projector"]
 
 _KINDS = {
-    "values": (StateUpdated, TaskEnded),
-    "updates": (TaskEnded, Interrupted),
+    "values": (RunStarted, StateUpdated, TaskEnded),
+    "updates": (RunStarted, TaskEnded, Interrupted),
     "custom": (CustomEmitted,),
 }
 
@@ -37,8 +37,9 @@ class Projector:
         self._ns = ns
         self._inner = f"{ns}{NS_SEP}" if ns else ""
         self._subgraphs = subgraphs
-        self._keys = output_keys
-        self._key_set = frozenset((output_keys,) if isinstance(output_keys, str) else output_keys)
+        self._keys: dict[str, str | Sequence[str]] = {}
+        """Channels shown, by namespace: what the caller asked for, and of child runs their output."""
+        self._own_keys = output_keys
         self._sink = sink
         self._values: dict[str, Mapping[str, Any]] = {}
         """Last known values by namespace: what an interrupt is shown with."""
@@ -48,6 +49,8 @@ class Projector:
         if event.ns != self._ns and not (self._subgraphs and event.ns.startswith(self._inner)):
             return
         match event:
+            case RunStarted():
+                self._keys[event.ns] = self._own_keys if event.ns == self._ns else event.output_keys
             case StateUpdated():
                 self._state_updated(event)
             case TaskEnded():
@@ -65,14 +68,10 @@ class Projector:
         below = ns[len(self._inner) :] if ns != self._ns else ""
         self._sink(Part(mode, tuple(below.split(NS_SEP)) if below else (), data, interrupts))
 
-    def _keys_of(self, values: Mapping[str, Any], ns: str) -> str | Sequence[str]:
-        # A child graph has channels of its own; of those, all that are no routing channels are shown.
-        return self._keys if ns == self._ns else tuple(name for name in values if not _is_internal(name))
-
     def _state_updated(self, event: StateUpdated) -> None:
         if "values" in self._modes:
             self._values[event.ns] = event.values
-            self._send("values", event.ns, read(event.values, self._keys_of(event.values, event.ns)))
+            self._send("values", event.ns, read(event.values, self._keys[event.ns]))
 
     def _task_ended(self, event: TaskEnded) -> None:
         if event.status == "interrupted" and event.interrupts and not event.is_call:
@@ -80,7 +79,7 @@ class Projector:
                 self._send("updates", event.ns, {"__interrupt__": event.interrupts})
             if "values" in self._modes:
                 values = self._values.get(event.ns, {})
-                self._send("values", event.ns, read(values, self._keys_of(values, event.ns)), event.interrupts)
+                self._send("values", event.ns, read(values, self._keys[event.ns]), event.interrupts)
         elif event.status in ("completed", "cached") and "updates" in self._modes and not event.is_hidden:
             update: dict[str, Any] = {event.name: event.result if event.is_call else self._update(event)}
             if event.status == "cached":
@@ -89,18 +88,13 @@ class Projector:
 
     def _update(self, event: TaskEnded) -> Any:
         """Return what a task wrote to shown channels: a dict, or a list of one-key dicts if it wrote one twice."""
-        if event.ns == self._ns:
-            wanted = [(channel, value) for channel, value in event.writes if channel in self._key_set]
-        else:
-            wanted = [(channel, value) for channel, value in event.writes if not _is_internal(channel)]
+        keys = self._keys[event.ns]
+        shown = (keys,) if isinstance(keys, str) else keys
+        wanted = [(channel, value) for channel, value in event.writes if channel in shown]
         if not wanted:
             return None
-        if isinstance(self._keys, str) and event.ns == self._ns:
+        if isinstance(keys, str):
             return wanted[0][1] if len(wanted) == 1 else [value for _, value in wanted]
         if len({channel for channel, _ in wanted}) == len(wanted):
             return dict(wanted)
         return [{channel: value} for channel, value in wanted]
-
-
-def _is_internal(channel: str) -> bool:
-    return channel.startswith(("branch:to:", "join:", "__"))
