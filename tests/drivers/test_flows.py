@@ -178,3 +178,13 @@ def test_closing_whoever_awaits_closes_the_coroutine() -> None:
     awaiting.close()
 
     assert seen == ["inside"]
+
+
+def test_an_effect_that_does_not_say_how_is_our_fault(colour: Colour) -> None:
+    """There is no half an effect: each has to be carried out in both colours."""
+
+    def flow() -> Flow[None]:
+        yield from ask(Effect[None]())
+
+    with pytest.raises(AssertionError, match="every effect says how"):
+        run(colour, flow())

@@ -1,0 +1,173 @@
+"""Reports that come late, and tasks dropped in every state they can be in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from by_hand import AT_NS, engine_for, events_of, only, started, succeed, tasks_of
+from channel_graphs import channel_graph
+
+from tracegraph.drivers.body import Body
+from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, WakeAt
+from tracegraph.engine.engine import Engine
+from tracegraph.engine.node import Node
+from tracegraph.engine.reports import (
+    CloseRequested,
+    Report,
+    TaskAborted,
+    TaskCalled,
+    TaskCancelled,
+    TaskFailed,
+    TaskHandedOver,
+    TaskInterrupted,
+    Woke,
+)
+from tracegraph.engine.task import Task
+from tracegraph.errors import ParentCommand
+from tracegraph.events import ReportIgnored, TaskEnded
+from tracegraph.pregel import NodeBuilder
+from tracegraph.types import Command, Interrupt, RetryPolicy
+
+POLICY = RetryPolicy(initial_interval=5.0, max_attempts=2, jitter=False)
+LATER_NS = AT_NS + 6_000_000_000
+
+
+def at_once(*names: str, policy: RetryPolicy | None = None) -> Any:
+    """Return a graph that starts the named nodes at once."""
+    nodes = {}
+    for name in names:
+        nodes[name] = NodeBuilder().subscribe_only("a").do(lambda x: x)
+        if policy is not None:
+            nodes[name].add_retry_policies(policy)
+    return channel_graph(nodes)
+
+
+def call(engine: Engine, caller: Task, index: int) -> Decision:
+    """Report that a task called a function."""
+    node = Node(
+        name="called",
+        triggers=("__pregel_push",),
+        reads=(),
+        body=Body.of(len),
+        writer=caller.node.writer,
+        retry_policies=(POLICY,),
+    )
+    return engine.receive(TaskCalled(caller, caller.attempt, index, node, (len, (), {})), AT_NS)
+
+
+def in_second_attempt(**settings: Any) -> tuple[Engine, Task]:
+    """Return an engine and its only task, whose first attempt has failed and whose second one runs."""
+    engine = engine_for(at_once("x", policy=POLICY), **settings)
+    (x,) = tasks_of(started(engine, 1))
+    engine.receive(TaskFailed(x, 1, ValueError("first"), POLICY), AT_NS)
+    engine.receive(Woke(), LATER_NS)
+    return engine, x
+
+
+LATE = [
+    lambda task: TaskFailed(task, 1, ValueError("late"), POLICY),
+    lambda task: TaskInterrupted(task, 1, (Interrupt("?", "id"),)),
+    lambda task: TaskHandedOver(task, 1, ParentCommand(Command(graph=Command.PARENT))),
+    lambda task: TaskAborted(task, 1, KeyboardInterrupt()),
+    lambda task: TaskCancelled(task, 1),
+]
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_late_report_changes_nothing(late: Any) -> None:
+    """Whatever an attempt that is over has to say: the one that runs goes on, and ends as it would have."""
+    engine, x = in_second_attempt()
+
+    decision = engine.receive(late(x), LATER_NS)
+
+    assert decision.actions == []
+    assert (x.attempt, x.is_running, x.interrupts) == (2, True, ())
+    assert only(Finish, succeed(engine, x).actions).status == "completed"
+
+
+@pytest.mark.parametrize("late", LATE[:3])
+def test_a_late_report_is_announced_to_whoever_wants_to_know(late: Any) -> None:
+    """It says which attempt said what; without a listener nothing is built."""
+    engine, x = in_second_attempt()
+    quiet_engine, quiet_x = in_second_attempt(wants=0)
+
+    (ignored,) = events_of(ReportIgnored, engine.receive(late(x), LATER_NS))
+
+    assert (ignored.task_id, ignored.attempt, ignored.report) == (x.id, 1, type(late(x)).__name__)
+    assert quiet_engine.receive(late(quiet_x), LATER_NS).events == []
+
+
+def test_children_of_a_failed_caller_are_dropped_whatever_they_do() -> None:
+    """One runs, one waits for its retry, one waits for a slot: all end cancelled, and none is ever run again."""
+    engine = engine_for(at_once("caller"), max_concurrency=2)
+    (caller,) = tasks_of(started(engine, 1))
+    (retried,) = tasks_of(call(engine, caller, 0))
+    (running,) = tasks_of(call(engine, caller, 1))
+    engine.receive(TaskFailed(retried, 1, ValueError("will be retried"), POLICY), AT_NS)
+    (running_too,) = tasks_of(call(engine, caller, 2))
+    waiting = call(engine, caller, 3)
+
+    decision = engine.receive(TaskFailed(caller, 1, ValueError("boom")), AT_NS)
+
+    assert tasks_of(waiting) == []
+    assert [action.task for action in decision.actions if isinstance(action, CancelTask)] == [running, running_too]
+    assert len([action for action in decision.actions if isinstance(action, ResolveCall)]) == 4
+    assert [(event.name, event.status) for event in events_of(TaskEnded, decision)] == [
+        *[("called", "cancelled")] * 4,
+        ("caller", "failed"),
+    ]
+    assert only(Finish, decision.actions).status == "failed"
+
+
+def test_a_pause_of_a_caller_drops_its_unfinished_children() -> None:
+    """They are called again when it is resumed."""
+    engine = engine_for(at_once("caller"))
+    (caller,) = tasks_of(started(engine, 1))
+    (child,) = tasks_of(call(engine, caller, 0))
+
+    decision = engine.receive(TaskInterrupted(caller, 1, (Interrupt("?", "id"),)), AT_NS)
+
+    assert only(CancelTask, decision.actions).task is child
+    assert only(Finish, decision.actions).status == "interrupted"
+
+
+def test_a_question_of_a_child_is_its_callers_to_pass_on() -> None:
+    """By itself it pauses nothing: the caller may well handle it."""
+    engine = engine_for(at_once("caller"))
+    (caller,) = tasks_of(started(engine, 1))
+    (child,) = tasks_of(call(engine, caller, 0))
+
+    decision = engine.receive(TaskInterrupted(child, 1, (Interrupt("?", "id"),)), AT_NS)
+
+    assert [type(action) for action in decision.actions] == [ResolveCall]
+    assert only(Finish, succeed(engine, caller).actions).status == "completed"
+
+
+def test_waking_up_for_nothing_asks_to_be_woken_again() -> None:
+    """A retry that is not due keeps its time."""
+    engine = engine_for(at_once("x", policy=POLICY))
+    (x,) = tasks_of(started(engine, 1))
+    due = only(WakeAt, engine.receive(TaskFailed(x, 1, ValueError("first"), POLICY), AT_NS).actions)
+
+    assert engine.receive(Woke(), AT_NS).actions == [due]
+
+
+@pytest.mark.parametrize("report", [Woke(), CloseRequested("failed", "late")])
+def test_a_closed_run_takes_no_orders(report: Report) -> None:
+    """It has ended once, and that is how it ended."""
+    engine = engine_for(at_once("x"))
+    (x,) = tasks_of(started(engine, 1))
+    succeed(engine, x)
+
+    assert engine.receive(report, AT_NS).actions == []
+
+
+def test_a_decision_shows_what_it_orders() -> None:
+    """Its text is what an engine's faults are found with."""
+    engine = engine_for(at_once("x"), wants=0)
+
+    text = repr(started(engine, 1))
+
+    assert text.startswith("Decision(actions=[RunTask(task=<Task 'x' step 0")
+    assert text.endswith("events=[])")
