@@ -31,6 +31,7 @@ from tracegraph.engine.reports import (
     DrainRequested,
     SaveEnded,
     TaskAborted,
+    TaskBegan,
     TaskCalled,
     TaskCancelled,
     TaskFailed,
@@ -476,9 +477,9 @@ def test_an_attempt_out_of_time_is_abandoned_and_its_late_report_ignored() -> No
     graph.add_node("a", slow, timeout=2.0)
     graph.add_edge(START, "a")
     engine = engine_for(graph.compile())
-    decision = past_start(engine)
-    (a,) = tasks_of(decision)
+    (a,) = tasks_of(past_start(engine))
 
+    decision = engine.receive(TaskBegan(a, 1), AT_NS)
     early = engine.receive(Woke(), AT_NS + 1_000_000_000)
     due = engine.receive(Woke(), AT_NS + 2_500_000_000)
 

@@ -120,20 +120,21 @@ def test_children_of_a_failed_caller_are_dropped_whatever_they_do() -> None:
     assert only(Finish, decision.actions).status == "failed"
 
 
-def test_a_pause_of_a_caller_drops_its_unfinished_children() -> None:
-    """They are called again when it is resumed."""
+def test_a_pause_of_a_caller_waits_for_its_children() -> None:
+    """What they finish is kept, so that nothing is done twice when the caller is resumed."""
     engine = engine_for(at_once("caller"))
     (caller,) = tasks_of(started(engine, 1))
     (child,) = tasks_of(call(engine, caller, 0))
 
     decision = engine.receive(TaskInterrupted(caller, 1, (Interrupt("?", "id"),)), AT_NS)
 
-    assert only(CancelTask, decision.actions).task is child
-    assert only(Finish, decision.actions).status == "interrupted"
+    assert decision.actions == []
+    finished = engine.receive(TaskSucceeded(child, 1, "kept"), AT_NS)
+    assert only(Finish, finished.actions).status == "interrupted"
 
 
-def test_a_question_of_a_child_is_its_callers_to_pass_on() -> None:
-    """By itself it pauses nothing: the caller may well handle it."""
+def test_a_question_of_a_child_pauses_a_caller_that_goes_on_without_the_answer() -> None:
+    """Swallowed or never awaited, it was asked: the run must not end as if it had been answered."""
     engine = engine_for(at_once("caller"))
     (caller,) = tasks_of(started(engine, 1))
     (child,) = tasks_of(call(engine, caller, 0))
@@ -141,7 +142,7 @@ def test_a_question_of_a_child_is_its_callers_to_pass_on() -> None:
     decision = engine.receive(TaskInterrupted(child, 1, (Interrupt("?", "id"),)), AT_NS)
 
     assert [type(action) for action in decision.actions] == [ResolveCall]
-    assert only(Finish, succeed(engine, caller).actions).status == "completed"
+    assert only(Finish, succeed(engine, caller).actions).status == "interrupted"
 
 
 def test_waking_up_for_nothing_asks_to_be_woken_again() -> None:

@@ -52,12 +52,15 @@ class Hub:
         "_table",
         "answers",
         "fatal",
+        "handler_lock",
         "is_stopping",
         "wants",
     )
 
     def __init__(self, observers: Iterable[Observer] = (), answers: Mapping[str, Any] | None = None) -> None:
         self._lock = threading.RLock()
+        self.handler_lock = threading.Lock()
+        """Held by the thread that runs what async handlers have to do: in order, one at a time."""
         self._seq = 0
         self._failed: dict[int, int] = {}
         self._awaitables: list[Awaitable[None]] = []
@@ -92,7 +95,10 @@ class Hub:
             self._set(tuple(o for o in self._observers if o is not observer))
 
     def publish(self, event: Event) -> None:
-        """Number an event and hand it to everyone who wants its kind. Never raises for an observer's fault."""
+        """Number an event and hand it to everyone who wants its kind. Never raises for an observer's fault.
+
+        What no program handles (KeyboardInterrupt, SystemExit, a stray CancelledError) fails the run instead.
+        """
         with self._lock:
             self._seq += 1
             event.seq = self._seq
@@ -102,7 +108,7 @@ class Hub:
             for observer in observers:
                 try:
                     pending = observer.observe(event)
-                except Exception as error:
+                except BaseException as error:
                     self._observer_failed(observer, event, error)
                 else:
                     if pending is not None:
@@ -115,7 +121,7 @@ class Hub:
         for observer in self._scopes:
             try:
                 observer.scope(event)
-            except Exception as error:
+            except BaseException as error:
                 with self._lock:
                     self._observer_failed(observer, event, error)  # type: ignore[arg-type]  # every scoped observer observes
 
@@ -134,6 +140,11 @@ class Hub:
         """Whether any observer sets ContextVars for node code."""
         return bool(self._scopes)
 
+    @property
+    def has_awaitables(self) -> bool:
+        """Whether async handlers have something left to do."""
+        return bool(self._awaitables)
+
     def take_awaitables(self) -> list[Awaitable[None]]:
         """Return what async handlers still have to do, in order, and forget it."""
         if not self._awaitables:
@@ -146,12 +157,14 @@ class Hub:
         """Take note that an awaitable of an observer failed."""
         if isinstance(error, FatalObserverError):
             self.fatal = self.fatal or error.original
+        elif not isinstance(error, Exception):
+            self.fatal = self.fatal or error
         else:
             logger.error("an async observer failed; the run goes on", exc_info=error)
 
-    def _observer_failed(self, observer: Observer, event: Event, error: Exception) -> None:
-        if isinstance(error, FatalObserverError):
-            self.fatal = self.fatal or error.original
+    def _observer_failed(self, observer: Observer, event: Event, error: BaseException) -> None:
+        if not isinstance(error, Exception) or isinstance(error, FatalObserverError):
+            self.fatal = self.fatal or getattr(error, "original", error)
             return
         count = self._failed.get(id(observer), 0) + 1
         self._failed[id(observer)] = count

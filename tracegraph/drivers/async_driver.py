@@ -7,13 +7,12 @@ tasks. Sync node bodies go to worker threads. Reports may come from any thread; 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import contextvars
 import functools
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from tracegraph.current import CURRENT
@@ -21,13 +20,14 @@ from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
 from tracegraph.drivers.effects import arun_flow
+from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Launch, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
+from tracegraph.engine.reports import Report, SaveEnded, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import CheckpointSaved, RunStatus
 
@@ -37,11 +37,25 @@ __all__ = ["AsyncRun"]
 class AsyncRun(Run):
     """A run on an event loop."""
 
-    __slots__ = ("_backlog", "_handling", "_loop", "_ready", "_saving", "_tasks", "_timer", "_wakeup", "parts")
+    __slots__ = (
+        "_backlog",
+        "_cancelling_before",
+        "_driver",
+        "_handling",
+        "_loop",
+        "_ready",
+        "_saving",
+        "_tasks",
+        "_timer",
+        "_wakeup",
+        "parts",
+    )
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._loop = asyncio.get_running_loop()
+        self._driver = asyncio.current_task()
+        self._cancelling_before = 0 if self._driver is None else self._driver.cancelling()
         self._ready: deque[RunTask] = deque()
         self._wakeup: asyncio.Future[None] | None = None
         """What the driving task waits for, if it waits."""
@@ -61,7 +75,7 @@ class AsyncRun(Run):
             pass
         return self.result()
 
-    async def stream(self) -> AsyncIterator[None]:
+    async def stream(self) -> AsyncGenerator[None, None]:
         """Run to the end; stop at every point where there may be parts to read."""
         self.open()
         try:
@@ -102,6 +116,9 @@ class AsyncRun(Run):
         )
 
     async def _run_inline(self, action: RunTask) -> None:
+        if self.hub.is_stopping:
+            self.request_close("abandoned", "the enclosing run was closed")
+            return
         here = self.attempts[action.task] = HereNow(self, action.task)
         report = await InContext(self._attempt(here, action), self.base.copy())
         del self.attempts[action.task]
@@ -135,12 +152,13 @@ class AsyncRun(Run):
         if _is_running_on(self._loop):
             function(*args)
         else:
-            self._loop.call_soon_threadsafe(function, *args)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                self._loop.call_soon_threadsafe(function, *args)
 
     def _spawn(self, action: RunTask) -> None:
         task = action.task
         if self.hub.is_stopping or self.finish is not None:
-            self.report(TaskCancelled(task, task.attempt))
+            self.request_close("abandoned", "the enclosing run was closed")
             return
         here = self.attempts[task] = HereNow(self, task)
         running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
@@ -148,6 +166,8 @@ class AsyncRun(Run):
         running.add_done_callback(functools.partial(self._task_done, here))
 
     async def _run_task(self, here: HereNow, action: RunTask) -> None:
+        if here.task.timeout is not None:
+            self.report(TaskBegan(here.task, here.attempt))
         report = await self._attempt(here, action)
         self._forget(here, asyncio.current_task())
         self.report(report)
@@ -156,8 +176,10 @@ class AsyncRun(Run):
         """Report what the task could not: one cancelled before its first step never ran a line of its own."""
         self._forget(here, running)
         here.is_over = True
-        if running.cancelled():
+        if running.cancelled() and (here.is_told_to_stop or self.finish is not None):
             self.report(TaskCancelled(here.task, here.attempt))
+        elif running.cancelled():
+            self.report(failure_report(here, asyncio.CancelledError()))
         elif (error := running.exception()) is not None:
             self.request_close("failed", type(error).__name__, error)
 
@@ -182,7 +204,7 @@ class AsyncRun(Run):
                 try:
                     returned = await self._call(call)
                 except asyncio.CancelledError as error:
-                    if _is_being_cancelled() or self.finish is not None:
+                    if self._is_being_cancelled() or self.finish is not None:
                         flow.close()
                         here.is_over = True
                         raise
@@ -194,6 +216,11 @@ class AsyncRun(Run):
         except StopIteration as stop:
             report: Report = stop.value
             return report
+
+    def _is_being_cancelled(self) -> bool:
+        """Say whether somebody cancelled this task since the run began; a node's own CancelledError is not that."""
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > (self._cancelling_before if task is self._driver else 0)
 
     async def _call(self, call: Call) -> Any:
         body = call.body
@@ -240,6 +267,7 @@ class AsyncRun(Run):
                 return
         running = self._tasks.get(task)
         if running is not None:
+            self.attempts[task].is_told_to_stop = True
             self.attempts[task].close_child_runs("cancelled", "sibling_error")
             running.cancel()
 
@@ -251,6 +279,7 @@ class AsyncRun(Run):
         here = self.attempts.pop(action.task, None)
         if here is None:
             return
+        here.is_told_to_stop = True
         here.close_child_runs("cancelled", "timeout")
         running = self._tasks.pop(action.task, None)
         if running is not None:
@@ -273,12 +302,14 @@ class AsyncRun(Run):
     async def _handle(
         self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]
     ) -> None:
-        if before is not None:
-            await before
-        await finish_all(self.hub, awaitables)
-        if self._handling is asyncio.current_task():
-            self._handling = None
-        super().carry_out(actions)
+        try:
+            if before is not None:
+                await before
+            await finish_all(self.hub, awaitables)
+        finally:
+            if self._handling is asyncio.current_task():
+                self._handling = None
+            super().carry_out(actions)
 
     async def _flush_handlers(self) -> None:
         while self._handling is not None:
@@ -291,11 +322,12 @@ class AsyncRun(Run):
         if self.saver.does_io:
             self._on_loop(self._save_later, action)
             return
-        error: BaseException | None = None
-        try:
-            self.saver.store(action)
-        except Exception as failure:
-            error = failure
+        error = self.save_error
+        if error is None:
+            try:
+                self.saver.store(action)
+            except BaseException as failure:
+                error = self.save_error = failure
         self._saved(action, error, will_pop)
 
     def _saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
@@ -311,11 +343,12 @@ class AsyncRun(Run):
         assert self.saver is not None
         while self._backlog:
             action = self._backlog.popleft()
-            error: BaseException | None = None
-            try:
-                await self.saver.astore(action)
-            except Exception as failure:
-                error = failure
+            error = self.save_error
+            if error is None:
+                try:
+                    await self.saver.astore(action)
+                except BaseException as failure:
+                    error = self.save_error = failure
             self._saved(action, error, will_pop=False)
         self._saving = None
 
@@ -345,18 +378,14 @@ class AsyncRun(Run):
 
     def new_future(self) -> Any:
         """Return an asyncio future on the run's loop, a blocking one in other threads."""
-        return self._loop.create_future() if _is_running_on(self._loop) else concurrent.futures.Future()
+        return self._loop.create_future() if _is_running_on(self._loop) else blocking_future()
 
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future on its own side."""
         if isinstance(future, asyncio.Future):
             self._on_loop(_settle, future, result, asyncio.CancelledError() if is_cancelled else error)
-        elif is_cancelled:
-            future.cancel()
-        elif error is not None:
-            future.set_exception(error)
         else:
-            future.set_result(result)
+            settle_blocking(future, result, error, is_cancelled=is_cancelled)
 
     # --- the end -------------------------------------------------------------------------------------------
 
@@ -367,14 +396,17 @@ class AsyncRun(Run):
         self.end()
         self._stop_timer()
         await self._flush_handlers()
+        self.note_fatal()
 
     def close_now(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """End the run in one synchronous step: nothing that must happen stands after an await (design 6.9)."""
-        self.request_close(status, reason, error if status == "failed" else None)
-        for running in list(self._tasks.values()):
-            running.cancel()
-        self._stop_timer()
-        self.end()
+        try:
+            self.request_close(status, reason, error if status == "failed" else None)
+            for running in list(self._tasks.values()):
+                running.cancel()
+            self._stop_timer()
+        finally:
+            self.end()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -383,12 +415,11 @@ class AsyncRun(Run):
 
     async def _settle_tasks(self) -> None:
         """Wait for cancelled node tasks and saves to come to rest, and give async handlers their say."""
-        waiting = [*self._tasks.values()]
-        if self._saving is not None:
-            waiting.append(self._saving)
-        if waiting:
-            await asyncio.wait(waiting)
+        # Handlers first: what they still have to do comes before saves that the end has ordered.
         await self._flush_handlers()
+        while waiting := [*self._tasks.values(), *([] if self._saving is None else [self._saving])]:
+            await asyncio.wait(waiting)
+            await self._flush_handlers()
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""
@@ -412,11 +443,6 @@ def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

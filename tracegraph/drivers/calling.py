@@ -71,6 +71,9 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     guard = DeepGuard(task) if here.run.is_checked else None
     try:
         returned = yield from _returned(here)
+        if here.is_over:
+            # Out of time, but the code went on: what it returns must not get among the writes of the next attempt.
+            return TaskSucceeded(task, here.attempt, returned)
         if guard is not None:
             guard.warn()
         if task.call is None:
@@ -179,7 +182,8 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     task, attempt = here.task, here.attempt
     here.is_over = True
     if isinstance(error, GraphInterrupt):
-        return _interrupted(here, error.interrupts)
+        asked = {question.id: question for question in (*(here.interrupted or ()), *error.interrupts)}
+        return _interrupted(here, tuple(asked.values()))
     if isinstance(error, ParentCommand):
         error.command = readdress(error.command, here.run.ns)
         return TaskHandedOver(task, attempt, error)

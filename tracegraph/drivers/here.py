@@ -33,6 +33,8 @@ class HereNow:
     interrupted: tuple[Interrupt, ...] | None = None
     """Questions raised in this attempt, also by a child run; seen even if user code swallows the exception."""
     is_over = False
+    is_told_to_stop = False
+    """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None

@@ -7,6 +7,7 @@ lets the engine decide, publishes the events, lets the lock go and carries out t
 from __future__ import annotations
 
 import contextvars
+import logging
 import threading
 import time
 import warnings
@@ -34,17 +35,19 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.reports import CloseRequested, DrainRequested, Report, TaskCalled
+from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
-from tracegraph.engine.views import read
-from tracegraph.errors import GraphInterrupt, RunClosed, TracegraphWarning
+from tracegraph.engine.views import isolated, read
+from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed, TracegraphWarning
 from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
 from tracegraph.runtime import Runtime
 from tracegraph.types import Command, Durability, RetryPolicy
 
 __all__ = ["Launch", "Run"]
+
+logger = logging.getLogger("tracegraph.drivers")
 
 SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
 """Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
@@ -108,6 +111,7 @@ class Run(ABC):
         "parent",
         "run_id",
         "runtime",
+        "save_error",
         "saver",
         "spec",
         "thread_id",
@@ -130,8 +134,10 @@ class Run(ABC):
         self.finish: Finish | None = None
         self.is_checked: bool = is_checking() if launch.parent is None else launch.parent.run.is_checked
         self.is_ended = False
+        self.save_error: BaseException | None = None
+        """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
-        self.futures: dict[str, Any] = {}
+        self.futures: dict[Task, Any] = {}
         self.attempts: dict[Task, HereNow] = {}
         """Attempts under way."""
         self.base: contextvars.Context
@@ -171,6 +177,8 @@ class Run(ABC):
         """Announce the run and fix the Context its nodes run in: the caller's, with the run's span as the current one."""
         launch = self.launch
         spec = self.spec
+        if self.hub.is_stopping:
+            raise RunClosed("the enclosing run was closed")
         started = RunStarted(
             self.run_id,
             self.ns,
@@ -191,7 +199,7 @@ class Run(ABC):
         )
         attach = None
         if launch.span_factory is not None:
-            observer, attach = launch.span_factory(started)
+            observer, attach = self._root_span(launch.span_factory, started)
             if observer is not None:
                 self.hub.add(observer)
         for observer in launch.own_observers:
@@ -206,6 +214,13 @@ class Run(ABC):
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
         self.engine = Engine(launch.topology, self._settings())
+
+    def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
+        try:
+            return factory(started)
+        except Exception:  # a span processor of the application's own: observers never break a run
+            logger.exception("the run's root span could not be started; the run goes on without spans")
+            return None, None
 
     def _settings(self) -> RunSettings:
         launch, saver = self.launch, self.saver
@@ -239,13 +254,15 @@ class Run(ABC):
             self.hub.publish(Resumed(self.run_id, self.ns, step, time.time_ns(), checkpoint_id, tuple(begin.answers), links))
         control = self.launch.runtime.control
         if control is not None:
-            self.undo_drain = control.on_drain(lambda reason: self.report(DrainRequested(reason)))
-            if control.drain_reason is not None:
-                self.engine.drain_reason = control.drain_reason
+            # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
+            self.undo_drain = control.on_drain(self._drain)
         with self.lock:
             decision = self.engine.start(begin, time.time_ns())
             self._publish(decision)
         return decision.actions
+
+    def _drain(self, reason: str) -> None:
+        self.engine.drain_reason = self.engine.drain_reason or reason
 
     # --- reports -------------------------------------------------------------------------------------------
 
@@ -260,8 +277,9 @@ class Run(ABC):
         """Let the engine decide and publish its events; the caller holds the lock."""
         try:
             decision = self.engine.receive(report, time.time_ns())
-        except Exception as error:
-            decision = self.engine.receive(CloseRequested("failed", type(error).__name__, error), time.time_ns())
+        except EngineBug as bug:
+            decision = Decision()
+            decision.actions.append(Finish("failed", error=bug, reason="EngineBug"))
         if decision.events or self.hub.fatal is not None:
             self._publish(decision)
         return decision
@@ -296,6 +314,8 @@ class Run(ABC):
                     # A save may fail before or after the end it was to make durable is carried out: the failure stands.
                     if self.finish is None or self.finish.error is None:
                         self.finish = action
+                    elif action.error is not None and action.error is not self.finish.error:
+                        self.finish.error.add_note(f"besides, {type(action.error).__name__}: {action.error}")
                     self.ring()
         self.staff(will_pop)
 
@@ -304,20 +324,22 @@ class Run(ABC):
         future = self.new_future()
         with self.lock:
             decision = self.decide(report)
-            assert report.child is not None
-            self.futures[report.child.id] = future
+            if report.child is None:
+                raise RunClosed(f"task {report.node.name!r} was called by code of a run that has ended")
+            # By task, not by id: a late call of an abandoned attempt has the id of the same call in the next one.
+            self.futures[report.child] = future
         self.carry_out(decision.actions)
         return future
 
     def resolve(self, task: Task) -> None:
         """Give a called task's outcome to whoever waits for it."""
         with self.lock:
-            future = self.futures.pop(task.id, None)
+            future = self.futures.pop(task, None)
         if future is None:
             return
         match task.status:
             case "completed" | "cached":
-                self.set_future(future, task.result, None)
+                self.set_future(future, isolated(task.result), None)
             case "failed":
                 self.set_future(future, None, task.error)
             case "interrupted":
@@ -350,8 +372,7 @@ class Run(ABC):
             self.undo_drain()
         if self.parent is not None:
             self.parent.child_runs.remove(self)
-        if self.hub.fatal is not None and finish.error is None:
-            finish.status, finish.error = "failed", self.hub.fatal
+        self.note_fatal()
         at_ns, step = time.time_ns(), self.engine.step
         for join, target, waiting in finish.starved:
             if self.hub.wants & JoinStarved.bit:
@@ -373,8 +394,13 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
-        if self.hub.fatal is not None and finish.error is None:  # a handler failed on the end itself
-            finish.status, finish.error = "failed", self.hub.fatal
+        self.note_fatal()
+
+    def note_fatal(self) -> None:
+        """Let a handler that failed on the end itself fail the run."""
+        assert self.finish is not None
+        if self.hub.fatal is not None and self.finish.error is None:
+            self.finish.status, self.finish.error = "failed", self.hub.fatal
 
     def result(self) -> Finish:
         """Return how the run ended if that is a result, else raise what ended it."""
@@ -401,7 +427,8 @@ class Run(ABC):
     def _pass_up(self, finish: Finish) -> GraphInterrupt:
         # The enclosing task is marked, so that a pause counts even if its code swallows the exception.
         if self.parent is not None:
-            self.parent.interrupted = finish.interrupts
+            # Two runs called by one task may both have paused.
+            self.parent.interrupted = (*(self.parent.interrupted or ()), *finish.interrupts)
         return GraphInterrupt(finish.interrupts)
 
     # --- what a driver adds --------------------------------------------------------------------------------

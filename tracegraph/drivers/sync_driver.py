@@ -13,19 +13,20 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Final
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
 from tracegraph.drivers.calling import attempt_flow, failure_report
 from tracegraph.drivers.effects import run_flow
+from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Launch, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, SaveEnded, TaskCancelled, Woke
+from tracegraph.engine.reports import Report, SaveEnded, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import CheckpointSaved, RunStatus
 
@@ -45,10 +46,12 @@ class SyncRun(Run):
         "_deadline_ns",
         "_is_help_coming",
         "_is_saving",
+        "_is_short_of_threads",
         "_is_waiting",
         "_planned",
         "_ready",
         "_waits_at_close",
+        "_workers",
         "parts",
     )
 
@@ -68,6 +71,9 @@ class SyncRun(Run):
         self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
         self._is_saving = False
         self._waits_at_close = True
+        self._is_short_of_threads = False
+        self._workers: set[int] = set()
+        """Idents of the threads that help, which must not wait for themselves."""
         self.parts: deque[Any] = deque()
         """What stream modes made, not read yet."""
 
@@ -79,7 +85,7 @@ class SyncRun(Run):
             pass
         return self.result()
 
-    def stream(self) -> Iterator[None]:
+    def stream(self) -> Generator[None, None, None]:
         """Run to the end; stop at every point where there may be parts to read."""
         self.open()
         try:
@@ -139,7 +145,11 @@ class SyncRun(Run):
         return any(action.task.timeout is not None for action in self._ready)
 
     def _may_run_here(self) -> bool:
-        if not self._ready or self.launch.is_live or self._has_limits():
+        if not self._ready:
+            return False
+        if self._is_short_of_threads:
+            return True
+        if self.launch.is_live or self._has_limits():
             return False
         return not self.launch.is_streaming or self.engine.running == 1
 
@@ -186,7 +196,14 @@ class SyncRun(Run):
                 return
             self._is_help_coming = self._is_help_coming or is_patient
             self._busy += 1
-        workers.submit(functools.partial(self._help, is_patient))
+        try:
+            workers.submit(functools.partial(self._help, is_patient))
+        except RuntimeError:  # the system gives no more threads: this one runs the tasks by itself
+            with self._bell:
+                self._busy -= 1
+                self._is_help_coming = False
+                self._is_short_of_threads = True
+                self._bell.notify_all()
 
     def _stand_by(self) -> None:
         """Wait while tasks are being begun without this worker's help."""
@@ -201,6 +218,7 @@ class SyncRun(Run):
 
     def _help(self, is_patient: bool) -> None:
         """Run ready tasks until there are none; a worker's job."""
+        self._workers.add(threading.get_ident())
         if is_patient:
             self._stand_by()
             with self._bell:
@@ -218,6 +236,7 @@ class SyncRun(Run):
         except BaseException as error:  # the engine or an observer broke in this thread; the driving one must not hang
             self.request_close("failed", type(error).__name__, error)
         finally:
+            self._workers.discard(threading.get_ident())
             with self._bell:
                 self._busy -= 1
                 self._bell.notify_all()
@@ -234,8 +253,10 @@ class SyncRun(Run):
     def _run_task(self, action: RunTask, will_pop: bool) -> None:
         task = action.task
         if self.hub.is_stopping or self.finish is not None:
-            self.report(TaskCancelled(task, task.attempt), will_pop=will_pop)
+            self.request_close("abandoned", "the enclosing run was closed")
             return
+        if task.timeout is not None:
+            self.report(TaskBegan(task, task.attempt), will_pop=will_pop)
         here = HereNow(self, task)
         self.attempts[task] = here
         report = self.base.copy().run(self._attempt, here, action)
@@ -294,15 +315,19 @@ class SyncRun(Run):
             if self._is_saving:
                 return
             self._is_saving = True
-        workers.submit(self._save_backlog)
+        try:
+            workers.submit(self._save_backlog)
+        except RuntimeError:  # no more threads
+            self._save_backlog()
 
     def _save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
         assert self.saver is not None
-        error: BaseException | None = None
-        try:
-            self.saver.store(action)
-        except Exception as failure:
-            error = failure
+        error = self.save_error
+        if error is None:
+            try:
+                self.saver.store(action)
+            except BaseException as failure:
+                error = self.save_error = failure
         if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
             self.report(SaveEnded(action.order, error), will_pop=will_pop)
 
@@ -329,17 +354,12 @@ class SyncRun(Run):
             self._bell.notify_all()
 
     def new_future(self) -> concurrent.futures.Future[Any]:
-        """Return a future that blocks in ``result()``."""
-        return concurrent.futures.Future()
+        """Return a future that blocks in ``result()``; cancelling it does nothing, for the task is the run's."""
+        return blocking_future()
 
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future."""
-        if is_cancelled:
-            future.cancel()
-        elif error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+        settle_blocking(future, result, error, is_cancelled=is_cancelled)
 
     def _run_handlers(self) -> None:
         """Run what async handlers have to do to completion, on a loop of their own."""
@@ -354,6 +374,7 @@ class SyncRun(Run):
                 self._bell.wait()
         self.end()
         self._run_handlers()
+        self.note_fatal()
 
     def close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """End the run now. Spans are ended before this waits for the bodies that still run."""
@@ -362,6 +383,8 @@ class SyncRun(Run):
             self.end()
             return
         self._conclude()
+        if threading.get_ident() in self._workers:
+            return  # a node closes the stream it belongs to
         with self._bell:
             while self._busy:
                 self._bell.wait()

@@ -82,8 +82,10 @@ class ChannelStore:
         if is_step and self.topology.finishes and not self._triggers_anything(overlay):
             for name in self.topology.finishes:
                 self._note(overlay, name, self.topology.channels[name].finished(self._state(overlay, name)))
-        self._mark_seen(tasks)
-        return self._commit(overlay, is_step=is_step)
+        seen = self._seen_by(tasks)
+        updated = self._commit(overlay, is_step=is_step)
+        self.seen.update(seen)
+        return updated
 
     def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup]) -> dict[str, list[Any]]:
         written: dict[str, list[Any]] = {}
@@ -134,14 +136,17 @@ class ChannelStore:
         rules, index = self.topology.channels, self.topology.trigger_to_nodes
         return any((name in index or name == TASKS) and rules[name].peek(state) is not MISSING for name, state in overlay.items())
 
-    def _mark_seen(self, tasks: Sequence[Task]) -> None:
+    def _seen_by(self, tasks: Sequence[Task]) -> dict[str, ChannelVersions]:
+        """Return, by node, the versions of the triggers it has now run with, as they are before this step's changes."""
         versions = self.versions
+        found: dict[str, ChannelVersions] = {}
         for task in tasks:
-            # A new dict each time: checkpoints share the old ones. A task that a Send made has seen nothing, and must
+            # New dicts each time: checkpoints share the old ones. A task that a Send made has seen nothing, and must
             # not wipe what a triggered task of the same node has.
             seen = {t: versions[t] for t in task.triggers if t in versions}
-            if seen or task.node.name not in self.seen:
-                self.seen[task.node.name] = seen
+            if seen or (task.node.name not in self.seen and task.node.name not in found):
+                found[task.node.name] = seen
+        return found
 
     def _commit(self, overlay: dict[str, Any], *, is_step: bool) -> frozenset[str]:
         if not overlay:

@@ -72,7 +72,8 @@ def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> Non
         _announce_ignored(engine, decision, ignored, at_ns)
         if writes:
             _apply_outside_step(engine, "the command", writes)
-            engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), writes)
+            # Slots count from 0 for each save and keep their first value, so earlier commands' writes go in front again.
+            engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), [*engine.pending.of_commands(), *writes])
     engine.store.seen[INTERRUPT] = dict(engine.store.versions)
     if begin.is_replay:
         # A branch of its own: the tasks get new ids, and the history that was replayed stays as it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from tracegraph.constants import PUSH
+from tracegraph.constants import PUSH, RESUME
 from tracegraph.engine.actions import Decision, ResolveCall
 from tracegraph.engine.identity import call_suffix, path_text, task_namespace
 from tracegraph.engine.reports import TaskCalled
@@ -45,11 +45,14 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         child.caller, child.status = caller, "completed"
         decision.actions.append(ResolveCall(child))
         return
+    if child.answers:
+        # Stored before the task runs again: an answer given once must survive a crash.
+        engine.saving.save_writes(decision, child.id, child.path_str, [(RESUME, list(child.answers))])
     if not has_unfinished:
         # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
         engine.running -= 1
     engine.queue.append(child)
-    engine.hand_out(decision, at_ns)
+    engine.hand_out(decision)
 
 
 def _child(engine: Engine, report: TaskCalled) -> Task:

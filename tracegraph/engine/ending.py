@@ -9,6 +9,7 @@ from tracegraph.engine.actions import CancelTask, Decision, Finish
 from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import read
+from tracegraph.errors import GraphDrained
 from tracegraph.events import Interrupted, RunStatus, StateUpdated, TaskStatus
 from tracegraph.types import Interrupt
 
@@ -19,13 +20,16 @@ __all__ = ["finish", "finish_stopped_step"]
 
 
 def finish_stopped_step(engine: Engine, decision: Decision, at_ns: int) -> None:
-    """End a run whose superstep settled without being applied: a failure outranks a hand-over outranks a pause."""
+    """End a run whose superstep settled without being applied: failure, hand-over, cancellation, pause, in this order."""
     if engine.failures:
         # Of several failures the first in task order is raised, not the first to arrive: runs can be compared.
         errors = [task.error for task in sorted(engine.failures, key=lambda t: t.path_str) if task.error is not None]
         finish(engine, decision, "failed", at_ns, error=errors[0], errors=tuple(errors))
     elif engine.handed_over is not None:
-        finish(engine, decision, "handed_over", at_ns, error=engine.handed_over)
+        status: RunStatus = "drained" if isinstance(engine.handed_over, GraphDrained) else "handed_over"
+        finish(engine, decision, status, at_ns, error=engine.handed_over)
+    elif engine.is_cut_short:
+        finish(engine, decision, "cancelled", at_ns, reason="a task was cancelled")
     else:
         _finish_interrupted(engine, decision, at_ns)
 
@@ -39,7 +43,9 @@ def _finish_interrupted(engine: Engine, decision: Decision, at_ns: int) -> None:
     if finished:
         # Shown, not stored: what finished siblings wrote is in the output, while the checkpoint stays where it is.
         groups: list[WriteGroup] = [(task.node.name, task.writes) for task in finished]
-        values = engine.store.preview(finished, groups)
+        values = _previewed(engine, finished, groups)
+    if values is not None:
+        groups = [(task.node.name, task.writes) for task in finished]
         changed = frozenset(channel for _, writes in groups for channel, _ in writes) & values.keys()
         engine.is_touched = engine.is_touched or not changed.isdisjoint(engine.topology.output_keys)
         if settings.wants & StateUpdated.bit:
@@ -51,6 +57,13 @@ def _finish_interrupted(engine: Engine, decision: Decision, at_ns: int) -> None:
             Interrupted(settings.run_id, settings.ns, engine.step, at_ns, "pending", interrupts, engine.saving.checkpoint_id)
         )
     finish(engine, decision, "interrupted", at_ns, interrupts=interrupts, values=values)
+
+
+def _previewed(engine: Engine, finished: list[Task], groups: list[WriteGroup]) -> dict[str, Any] | None:
+    try:
+        return engine.store.preview(finished, groups)
+    except Exception:  # noqa: BLE001  # what siblings wrote cannot be merged: the pause is shown without it
+        return None
 
 
 def finish(

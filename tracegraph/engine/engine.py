@@ -28,6 +28,7 @@ from tracegraph.engine.reports import (
     Report,
     SaveEnded,
     TaskAborted,
+    TaskBegan,
     TaskCalled,
     TaskCancelled,
     TaskFailed,
@@ -44,6 +45,7 @@ from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import EngineBug, NodeCancelledError
 from tracegraph.events import TaskStatus
+from tracegraph.types import Interrupt
 
 __all__ = ["Engine"]
 
@@ -64,6 +66,7 @@ class Engine:
         "failures",
         "handed_over",
         "history",
+        "is_cut_short",
         "is_interrupted",
         "is_resuming",
         "is_touched",
@@ -102,6 +105,8 @@ class Engine:
         """Tasks, called ones included, that have not settled yet."""
         self.failures: list[Task] = []
         self.handed_over: BaseException | None = None
+        self.is_cut_short = False
+        """A task was cancelled, so this superstep cannot be applied."""
         self.is_interrupted = False
         """A task of this superstep waits for an answer."""
         self.is_resuming = False
@@ -138,7 +143,10 @@ class Engine:
         if self.phase == "closed":
             self._late(decision, report, at_ns)
         else:
-            self._take(decision, report, at_ns)
+            try:
+                self._take(decision, report, at_ns)
+            except Exception as error:  # noqa: BLE001  # a saver's version function, a stored Send to a node that is gone
+                finish(self, decision, "failed", at_ns, error=error, reason=type(error).__name__)
         if self.history is not None:
             self.history.append(report)
             check_engine(self)
@@ -156,6 +164,9 @@ class Engine:
                 self._handed_over(decision, report, at_ns)
             case TaskCancelled():
                 self._cancelled(decision, report, at_ns)
+            case TaskBegan():
+                if self._is_current(report.task, report.attempt):
+                    arm_timeout(decision, report.task, at_ns)
             case TaskCalled():
                 adopt_call(self, decision, report, at_ns)
             case SaveEnded():
@@ -202,6 +213,10 @@ class Engine:
         if not self._arrived(decision, report, at_ns):
             return
         task.result = report.result
+        if asked := tuple(question for child in task.children or () for question in child.interrupts):
+            # A called task asked, and its caller went on without the answer: the pause counts all the same.
+            self._pause(decision, task, asked, (), at_ns)
+            return
         if self.saving.is_on:
             writes = task.writes if task.call is None else [(RETURN, report.result)]
             self.saving.save_writes(decision, task.id, task.path_str, writes or [(NO_WRITES, None)])
@@ -214,7 +229,12 @@ class Engine:
             return
         self._drop_children(decision, task, at_ns)
         delay_s = None
-        if report.policy is not None and task.attempt < report.policy.max_attempts and not self.failures:
+        if (
+            report.policy is not None
+            and task.attempt < report.policy.max_attempts
+            and not self.failures
+            and self.handed_over is None
+        ):
             delay_s = report.policy.delay_s(task.attempt, report.jitter)
         self.announce.attempt_ended(decision, task, error, delay_s, at_ns)
         task.writes = []
@@ -244,13 +264,16 @@ class Engine:
         task = report.task
         if not self._arrived(decision, report, at_ns):
             return
-        self._drop_children(decision, task, at_ns)
-        task.interrupts = report.interrupts
+        self._pause(decision, task, report.interrupts, report.trace, at_ns)
+
+    def _pause(
+        self, decision: Decision, task: Task, interrupts: tuple[Interrupt, ...], trace: tuple[str, ...], at_ns: int
+    ) -> None:
+        """Settle a task as waiting for answers. Tasks it called go on: what they finish is not done again on resume."""
+        task.interrupts = interrupts
         self.is_interrupted = self.is_interrupted or task.caller is None
         task.writes = []
-        self.saving.save_writes(
-            decision, task.id, task.path_str, [(INTERRUPT, report.interrupts), *self._beside(task, report.trace)]
-        )
+        self.saving.save_writes(decision, task.id, task.path_str, [(INTERRUPT, interrupts), *self._beside(task, trace)])
         self.settle(decision, task, "interrupted", at_ns)
         self.advance(decision, at_ns)
 
@@ -274,6 +297,7 @@ class Engine:
         if not self._is_current(task, report.attempt):
             return
         self._leave(task)
+        self.is_cut_short = True
         self._settle_cancelled(decision, task, at_ns)
         self.advance(decision, at_ns)
 
@@ -341,16 +365,16 @@ class Engine:
     def advance(self, decision: Decision, at_ns: int) -> None:
         """Hand out what may run; end the superstep and start the next one as far as nothing has to be waited for."""
         if self.queue:
-            self.hand_out(decision, at_ns)
+            self.hand_out(decision)
         while not self.open_tasks and self.phase != "closed" and not self.saving.awaited:
             if self.phase == "running":
                 end_superstep(self, decision, at_ns)
             else:
                 start_superstep(self, decision, at_ns)
             if self.queue:
-                self.hand_out(decision, at_ns)
+                self.hand_out(decision)
 
-    def hand_out(self, decision: Decision, at_ns: int) -> None:
+    def hand_out(self, decision: Decision) -> None:
         """Order the running of queued tasks, at most ``max_concurrency`` at a time."""
         limit = self.settings.max_concurrency
         while self.queue and (limit is None or self.running < limit):
@@ -358,8 +382,6 @@ class Engine:
             task.is_running = True
             self.running += 1
             decision.actions.append(RunTask(task, self.announce.task_started(task) if self.announce.wants_starts else ()))
-            if task.timeout is not None:
-                arm_timeout(decision, task, at_ns)
         for task in self.queue:
             task.is_follow_up = True
 
@@ -380,7 +402,7 @@ class Engine:
                 self.queue.append(task)
             elif task.retry_at_ns is not None:
                 decision.actions.append(WakeAt(task.retry_at_ns))
-        self.hand_out(decision, at_ns)
+        self.hand_out(decision)
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""

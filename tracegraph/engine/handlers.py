@@ -23,6 +23,10 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
     name = failed.node.error_handler
     if name is None or not isinstance(error, Exception):
         return False
+    if engine.failures or engine.handed_over is not None:
+        # The run is ending: what is stored of the failure lets the resumed run begin with the handler.
+        failed.is_handled = True
+        return True
     settings = engine.settings
     path = (*failed.path[:3], NODE_ERROR_HANDLER, False)
     node = engine.topology.nodes[name]

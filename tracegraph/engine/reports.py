@@ -17,6 +17,7 @@ __all__ = [
     "Report",
     "SaveEnded",
     "TaskAborted",
+    "TaskBegan",
     "TaskCalled",
     "TaskCancelled",
     "TaskFailed",
@@ -25,6 +26,14 @@ __all__ = [
     "TaskSucceeded",
     "Woke",
 ]
+
+
+@dataclass(slots=True)
+class TaskBegan:
+    """An attempt with a time limit began to run: its limit counts from here, not from when it was ordered."""
+
+    task: Task
+    attempt: int
 
 
 @dataclass(slots=True)
@@ -129,7 +138,8 @@ class DrainRequested:
 
 
 Report: TypeAlias = (
-    TaskSucceeded
+    TaskBegan
+    | TaskSucceeded
     | TaskFailed
     | TaskInterrupted
     | TaskHandedOver

@@ -73,7 +73,7 @@ def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: in
 def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     """Apply a settled superstep's writes and move on, or stop the run if a task failed, paused or left the graph."""
     tasks = engine.tasks
-    if engine.failures or engine.is_interrupted or engine.handed_over is not None:
+    if engine.failures or engine.is_interrupted or engine.is_cut_short or engine.handed_over is not None:
         finish_stopped_step(engine, decision, at_ns)
         return
     store, settings = engine.store, engine.settings

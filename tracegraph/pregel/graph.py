@@ -447,7 +447,12 @@ class _StreamPlan:
                 run.ring()
 
         projector = Projector(
-            (*self._modes, *self._printed), ns=run.ns, subgraphs=self._subgraphs, output_keys=self._keys, sink=sink
+            (*self._modes, *self._printed),
+            run_id=run.run_id,
+            ns=run.ns,
+            subgraphs=self._subgraphs,
+            output_keys=self._keys,
+            sink=sink,
         )
         run.launch.own_observers = [*run.launch.own_observers, projector]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from tracegraph.constants import NS_SEP
-from tracegraph.engine.views import read
+from tracegraph.engine.views import isolated, read
 from tracegraph.events import CustomEmitted, Event, Interrupted, RunStarted, StateUpdated, TaskEnded, kinds
 from tracegraph.stream.parts import Part
 
@@ -15,7 +16,7 @@ __all__ = ["Projector"]
 _KINDS = {
     "values": (RunStarted, StateUpdated, TaskEnded),
     "updates": (RunStarted, TaskEnded, Interrupted),
-    "custom": (CustomEmitted,),
+    "custom": (RunStarted, CustomEmitted),
 }
 
 
@@ -23,17 +24,26 @@ class Projector:
     """Makes the parts of one ``stream`` call.
 
     Args:
-        ns: namespace of the run whose stream this is; events of other runs are passed over.
+        run_id: the run whose stream this is; events of other runs are passed over.
+        ns: its namespace.
         subgraphs: take the runs inside it as well.
         output_keys: channels shown; one name alone shows its bare value.
         sink: gets each part, in the publishing thread.
     """
 
     def __init__(
-        self, modes: Sequence[str], *, ns: str, subgraphs: bool, output_keys: str | Sequence[str], sink: Callable[[Part], None]
+        self,
+        modes: Sequence[str],
+        *,
+        run_id: UUID,
+        ns: str,
+        subgraphs: bool,
+        output_keys: str | Sequence[str],
+        sink: Callable[[Part], None],
     ) -> None:
         self.wants = kinds(*(kind for mode in modes for kind in _KINDS[mode]))
         self._modes = frozenset(modes)
+        self._runs: set[UUID] = {run_id}
         self._ns = ns
         self._inner = f"{ns}{NS_SEP}" if ns else ""
         self._subgraphs = subgraphs
@@ -46,10 +56,11 @@ class Projector:
 
     def observe(self, event: Event) -> None:
         """Make the parts of one event."""
-        if event.ns != self._ns and not (self._subgraphs and event.ns.startswith(self._inner)):
+        if event.run_id not in self._runs and not self._is_inner(event):
             return
         match event:
             case RunStarted():
+                self._runs.add(event.run_id)
                 self._keys[event.ns] = self._own_keys if event.ns == self._ns else event.output_keys
             case StateUpdated():
                 self._state_updated(event)
@@ -63,6 +74,16 @@ class Projector:
                     self._send("updates", event.ns, {"__interrupt__": ()})
             case _:
                 pass
+
+    def _is_inner(self, event: Event) -> bool:
+        """Say whether a run begins inside those that are shown; one on a thread of its own is somebody else's."""
+        return (
+            self._subgraphs
+            and isinstance(event, RunStarted)
+            and event.parent_run_id in self._runs
+            and event.ns.startswith(self._inner)
+            and event.ns != ""
+        )
 
     def _send(self, mode: str, ns: str, data: Any, interrupts: tuple[Any, ...] = ()) -> None:
         below = ns[len(self._inner) :] if ns != self._ns else ""
@@ -94,7 +115,7 @@ class Projector:
         if not wanted:
             return None
         if isinstance(keys, str):
-            return wanted[0][1] if len(wanted) == 1 else [value for _, value in wanted]
+            return isolated(wanted[0][1]) if len(wanted) == 1 else [isolated(value) for _, value in wanted]
         if len({channel for channel, _ in wanted}) == len(wanted):
-            return dict(wanted)
-        return [{channel: value} for channel, value in wanted]
+            return {channel: isolated(value) for channel, value in wanted}
+        return [{channel: isolated(value)} for channel, value in wanted]

@@ -43,7 +43,8 @@ class InMemorySaver(BaseCheckpointSaver):
     def __init__(self, *, serde: SerializerProtocol | None = None, factory: Callable[..., Any] = defaultdict) -> None:
         super().__init__(serde=serde)
         self._shelves = Shelves(factory)
-        self._lock = threading.Lock()
+        # Re-entrant: a reader that is dropped may save from inside the garbage collector, which may run anywhere.
+        self._lock = threading.RLock()
         self.storage = self._shelves.storage
         """thread -> namespace -> checkpoint id -> record"""
         self.writes = self._shelves.writes
