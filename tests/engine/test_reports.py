@@ -21,6 +21,7 @@ from tracegraph.engine.reports import (
     TaskFailed,
     TaskHandedOver,
     TaskInterrupted,
+    TaskSucceeded,
     Woke,
 )
 from tracegraph.engine.task import Task
