@@ -8,8 +8,10 @@ from by_hand import AT_NS, engine_for, only, started, succeed, tasks_of
 from channel_graphs import channel_graph
 
 from tracegraph.constants import TASKS
-from tracegraph.engine.actions import RunTask, TimeOut, WakeAt
-from tracegraph.engine.reports import Woke
+from tracegraph.engine.actions import TimeOut, WakeAt
+from tracegraph.engine.engine import Engine
+from tracegraph.engine.reports import TaskBegan, Woke
+from tracegraph.engine.task import Task
 from tracegraph.pregel import NodeBuilder
 from tracegraph.types import Send, TimeoutPolicy
 
@@ -27,21 +29,30 @@ def sending(*limits: Any) -> Any:
     )
 
 
-def sent(*limits: Any) -> Any:
-    """Return an engine with a running task for each limit, and the decision that let them run."""
+def sent(*limits: Any) -> tuple[Engine, list[Task]]:
+    """Return an engine with a task for each limit, none of which has begun."""
     engine = engine_for(sending(*limits))
     (sends,) = tasks_of(started(engine, 1))
-    return engine, succeed(engine, sends, 1)
+    return engine, tasks_of(succeed(engine, sends, 1))
+
+
+def test_the_time_of_a_task_begins_when_it_does() -> None:
+    """Not when it was ordered: it may have waited for a thread."""
+    engine, (task,) = sent(1)
+
+    decision = engine.receive(TaskBegan(task, 1), AT_NS + 7 * S)
+
+    assert decision.actions == [WakeAt(AT_NS + 8 * S)]
 
 
 def test_each_task_has_a_deadline_of_its_own() -> None:
     """Only the one whose time is up is given up; the other asks to be woken again."""
-    engine, decision = sent(1, 3)
-    one, three = tasks_of(decision)
+    engine, (one, three) = sent(1, 3)
+    for task in (one, three):
+        engine.receive(TaskBegan(task, 1), AT_NS)
 
     woken = engine.receive(Woke(), AT_NS + 2 * S)
 
-    assert [action.at_ns for action in decision.actions if isinstance(action, WakeAt)] == [AT_NS + S, AT_NS + 3 * S]
     assert only(TimeOut, woken.actions).task is one
     assert only(WakeAt, woken.actions).at_ns == AT_NS + 3 * S
     assert three.deadline_ns == AT_NS + 3 * S
@@ -49,14 +60,23 @@ def test_each_task_has_a_deadline_of_its_own() -> None:
 
 def test_a_task_is_given_up_once() -> None:
     """The driver has the order; further wake-ups add nothing."""
-    engine, _ = sent(1)
+    engine, (task,) = sent(1)
+    engine.receive(TaskBegan(task, 1), AT_NS)
     engine.receive(Woke(), AT_NS + 2 * S)
 
     assert engine.receive(Woke(), AT_NS + 3 * S).actions == []
 
 
+def test_a_late_attempt_that_begins_sets_no_deadline() -> None:
+    """Its time is not this attempt's."""
+    engine, (task,) = sent(1)
+
+    assert engine.receive(TaskBegan(task, 2), AT_NS).actions == []
+    assert task.deadline_ns is None
+
+
 def test_a_policy_without_a_run_limit_sets_no_deadline() -> None:
     """There is nothing for the engine to count down."""
-    _, decision = sent(TimeoutPolicy(idle_timeout=1))
+    engine, (task,) = sent(TimeoutPolicy(idle_timeout=1))
 
-    assert [type(action) for action in decision.actions] == [RunTask]
+    assert engine.receive(TaskBegan(task, 1), AT_NS).actions == []
