@@ -15,10 +15,12 @@ import pytest
 from tracegraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointTuple, empty_checkpoint
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.constants import MISSING
 
 SAVERS: dict[str, Callable[[], AbstractContextManager[BaseCheckpointSaver]]] = {
     "memory": lambda: nullcontext(InMemorySaver()),
+    "memory_as_bytes": lambda: nullcontext(InMemorySaver(serde=JsonPlusSerializer())),
 }
 
 
