@@ -102,7 +102,9 @@ def test_with_raise_error_it_fails_the_run(
     assert ran == nodes
 
 
-@pytest.mark.parametrize(("method", "node"), [("on_chain_start", "LangGraph"), ("on_chain_end", "a")])
+@pytest.mark.parametrize(
+    ("method", "node"), [("on_chain_start", "LangGraph"), ("on_chain_end", "a"), ("on_chain_end", "LangGraph")]
+)
 def test_with_raise_error_an_async_handler_fails_the_run_too(colour: Colour, app: Any, method: str, node: str) -> None:
     """Its coroutine is awaited while the run goes on."""
     handler = failing(method, node, is_async=True, raise_error=True)
