@@ -213,7 +213,7 @@ class Engine:
         if not self._arrived(decision, report, at_ns):
             return
         task.result = report.result
-        if asked := tuple(question for child in task.children or () for question in child.interrupts):
+        if task.children and (asked := tuple(question for child in task.children for question in child.interrupts)):
             # A called task asked, and its caller went on without the answer: the pause counts all the same.
             self._pause(decision, task, asked, (), at_ns)
             return
