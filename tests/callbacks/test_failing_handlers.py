@@ -179,3 +179,44 @@ def test_handlers_of_a_nested_call_leave_with_it(colour: Colour, app: Any) -> No
     colour.invoke(graph.compile(), {"n": 1})
 
     assert heard == ["inner", "a", "b"]
+
+
+def test_cancelling_the_caller_cancels_what_a_handler_is_doing(app: Any, ran: list[str]) -> None:
+    """The run ends cancelled; the handler's failure it is not."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        is_there = asyncio.Event()
+
+        class Waiting(AsyncCallbackHandler):
+            async def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+                is_there.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    seen.append("over")
+
+        running = asyncio.create_task(app.ainvoke({"n": 1}, {"callbacks": [Waiting()]}))
+        await is_there.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(main())
+
+    assert seen == ["over"]
+    assert ran == []
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit])
+def test_a_handler_that_raises_what_nobody_handles_ends_the_run(
+    colour: Colour, app: Any, error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It comes out of the call; a handler has no business cancelling anything, but it is not swallowed either."""
+
+    class Odd(BaseCallbackHandler):
+        def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+            raise error
+
+    with pytest.raises(error):
+        colour.invoke(app, {"n": 1}, {"callbacks": [Odd()]})

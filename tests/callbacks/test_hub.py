@@ -229,3 +229,24 @@ def test_answers_are_the_runs_own() -> None:
     given["id"] = 2
 
     assert hub.answers == {"id": 1}
+
+
+def test_what_no_program_handles_fails_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    """From an observer, a scope or an awaitable: the first of its kind is the run's, and is no observer's failure."""
+
+    class Stopped(Scoped):
+        def observe(self, event: Event) -> None:
+            raise KeyboardInterrupt
+
+        def scope(self, event: Any) -> None:
+            raise SystemExit
+
+    observing, scoped, awaited = Hub([Stopped(RunStarted.bit)]), Hub([Stopped(0)]), Hub()
+
+    observing.publish(run_started())
+    contextvars.copy_context().run(scoped.enter, task_started("a"))
+    awaited.awaitable_failed(KeyboardInterrupt())
+
+    assert [type(hub.fatal) for hub in (observing, scoped, awaited)] == [KeyboardInterrupt, SystemExit, KeyboardInterrupt]
+    assert observing.failure_counts() == scoped.failure_counts() == {}
+    assert caplog.records == []

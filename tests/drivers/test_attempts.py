@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import operator
 import threading
 from typing import Annotated, Any, TypedDict
@@ -12,7 +13,7 @@ from colours import Colour
 
 from tracegraph.callbacks import BaseCallbackHandler
 from tracegraph.checkpoint.memory import InMemorySaver
-from tracegraph.errors import GraphDrained, NodeError, NodeTimeoutError, ParentCommand
+from tracegraph.errors import GraphDrained, InvalidUpdateError, NodeError, NodeTimeoutError, ParentCommand
 from tracegraph.func import task
 from tracegraph.graph import END, START, StateGraph
 from tracegraph.runtime import RunControl
@@ -320,3 +321,56 @@ def test_a_send_may_limit_the_time_of_its_task(colour: Colour) -> None:
     may_end.set()
 
     assert app.get_state(THREAD).values == {"log": []}
+
+
+def test_a_pause_beside_writes_that_clash_is_shown_without_them(colour: Colour) -> None:
+    """Their conflict is found when the superstep is applied, which a pause puts off."""
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    for name, body in (
+        ("ask", lambda state: {"log": [interrupt("?")]}),
+        ("x", lambda state: {"n": 1}),
+        ("y", lambda state: {"n": 2}),
+    ):
+        graph.add_node(name, body)
+        graph.add_edge(START, name)
+    app = graph.compile(checkpointer=InMemorySaver())
+
+    paused = colour.invoke(app, {"n": 0}, THREAD)
+
+    assert (paused["n"], [question.value for question in paused["__interrupt__"]]) == (0, ["?"])
+    with pytest.raises(InvalidUpdateError, match="channel 'n' takes one write per step"):
+        colour.invoke(app, Command(resume="yes"), THREAD)
+
+
+def test_a_caller_of_a_dropped_task_learns_of_it() -> None:
+    """Its future raises: a thread that waits would wait for ever."""
+    told: list[str] = []
+    may_end = threading.Event()
+
+    @task
+    def hang() -> None:
+        may_end.wait(10)
+
+    def call(state: State) -> None:
+        future = hang()
+
+        def wait() -> None:
+            try:
+                future.result(10)
+            except concurrent.futures.CancelledError:
+                told.append("cancelled")
+
+        waiting.append(threading.Thread(target=wait))
+        waiting[0].start()
+        raise ValueError("boom")
+
+    waiting: list[threading.Thread] = []
+
+    with pytest.raises(ValueError, match="boom"):
+        try:
+            one(call).invoke({"n": 1})
+        finally:
+            may_end.set()
+    waiting[0].join(10)
+
+    assert told == ["cancelled"]

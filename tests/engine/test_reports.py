@@ -173,3 +173,31 @@ def test_a_decision_shows_what_it_orders() -> None:
 
     assert text.startswith("Decision(actions=[RunTask(task=<Task 'x' step 0")
     assert text.endswith("events=[])")
+
+
+def test_a_task_cancelled_from_outside_ends_the_run() -> None:
+    """Its superstep cannot be applied: the sibling's writes are not, and the end says why."""
+    engine = engine_for(at_once("x", "y"))
+    x, y = tasks_of(started(engine, 1))
+    succeed(engine, y)
+
+    finish = only(Finish, engine.receive(TaskCancelled(x, 1), AT_NS).actions)
+
+    assert (finish.status, finish.reason, finish.error) == ("cancelled", "a task was cancelled", None)
+
+
+def test_a_run_that_is_failing_begins_no_handler() -> None:
+    """The failure it was for is stored, so a resumed run begins with it."""
+    nodes = {name: NodeBuilder().subscribe_only("a").do(lambda x: x).build(name) for name in ("fatal", "handled", "rescue")}
+    nodes["handled"].error_handler = "rescue"
+    nodes["rescue"].triggers = ("c",)
+    engine = engine_for(channel_graph(nodes))
+    fatal, handled = tasks_of(started(engine, 1))
+    engine.receive(TaskFailed(fatal, 1, ValueError("fatal")), AT_NS)
+
+    decision = engine.receive(TaskFailed(handled, 1, ValueError("handled")), AT_NS)
+
+    assert tasks_of(decision) == []
+    finish = only(Finish, decision.actions)
+    assert [str(error) for error in finish.errors] == ["fatal"]
+    assert handled.is_handled
