@@ -10,7 +10,6 @@ ARGS ?=
 EXTRA ?= dev
 # The log file that `make demo` reads; found on this machine when empty.
 LOG ?=
-comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check cover bench mutants clean
@@ -21,7 +20,7 @@ help: ## print the targets
 demo: $(VENV)/.core ## run a graph on a real log file and show its trace
 	@mkdir -p out
 	@$(BIN)/tracegraph run examples/log_triage.py:graph --json \
-	  --input '{$(if $(LOG),"path": "$(LOG)"$(comma)) "report_path": "out/report.md"}' > out/run.json
+	  --input "$$($(BIN)/python -c 'import json, sys; print(json.dumps(dict(report_path="out/report.md", **({"path": sys.argv[1]} if sys.argv[1] else {}))))' '$(LOG)')" > out/run.json
 	@cat out/report.md
 	@$(BIN)/tracegraph trace "$$(sed -n 's/.*"trace_id": "\([0-9a-f]*\)".*/\1/p' out/run.json)"
 

@@ -180,7 +180,8 @@ def read_json(text: str | None, option: str, kinds: Iterable[type] = ()) -> Any:
     try:
         value = json.loads(content)
     except ValueError as error:
-        fail(f"{source} is no JSON: {error}", error)
+        hint = f"; to read a file, write {option} @{text}" if not text.startswith("@") and Path(text).is_file() else ""
+        fail(f"{source} is no JSON: {error}{hint}", error)
     if kinds and not isinstance(value, tuple(kinds)):
         fail(f"{source} is a JSON {_JSON_NAMES[type(value)]}, but has to be {' or '.join(_JSON_NAMES[kind] for kind in kinds)}")
     return value

@@ -120,7 +120,14 @@ def run_graph(
     finally:
         telemetry.shutdown()
     if isinstance(outcome.error, EmptyInputError) and input_text is None:
-        fail("there is nothing to run: give --input, or the --thread of a run to continue")
+        fail(
+            f"thread {thread_id!r} has nothing to continue: it has no checkpoint in the graph's saver (an in-memory one is gone "
+            "with the process that made it); give --input to begin"
+            if thread_id is not None
+            else "there is nothing to run: give --input, or the --thread of a run to continue"
+        )
+    if isinstance(outcome.error, InvalidInputError) and thread_id is None and graph.checkpointer is not None:
+        fail("the graph has a checkpointer, so its runs need a thread to be saved under: give --thread ID", outcome.error)
     trace = None if finder.trace_id is None else _Trace(finder.trace_id, is_lost=_is_lost(finder.trace_id, telemetry.store_path))
     _print(outcome, progress, trace, thread_id=thread_id, is_json=is_json, shows_traceback=shows_traceback)
     return _EXIT_CODES[outcome.status]

@@ -50,11 +50,19 @@ def check_invocable(action: Any, what: str) -> None:
 
 
 def retry_policies(given: Retry) -> tuple[RetryPolicy, ...] | None:
-    """Return the policies as a tuple; None says that the graph's default applies."""
+    """Return the policies as a tuple; None says that the graph's default applies.
+
+    Raises:
+        TypeError: *given* is neither a policy nor a sequence of them.
+    """
     if given is None:
         return None
-    # A RetryPolicy is a tuple itself.
-    return (given,) if isinstance(given, RetryPolicy) else tuple(given)
+    # A policy is a tuple itself. LangGraph's has the same fields, and is as good.
+    found: tuple[Any, ...] = (given,) if hasattr(given, "max_attempts") else tuple(given)
+    for policy in found:
+        if not hasattr(policy, "max_attempts") or not hasattr(policy, "retry_on"):
+            raise TypeError(f"retry_policy takes a RetryPolicy or a sequence of them, not {given!r}: RetryPolicy(max_attempts=3)")
+    return tuple(RetryPolicy(*policy) for policy in found)
 
 
 def declared_ends(action: Any, destinations: Mapping[str, str] | Sequence[str] | None) -> tuple[str, ...] | dict[str, str] | None:

@@ -99,6 +99,12 @@ class StateWriter:
             return command_pairs(part.update, self._order)
         if isinstance(part, dict):
             return part.items()
+        if type(part).__module__.partition(".")[0] == "langgraph":
+            # An annotated class like any other, so its fields would be looked for in the state, and dropped without a word.
+            name = type(part).__name__
+            raise InvalidUpdateError(
+                f"node {self._name!r} returned a {name} of langgraph; import it from tracegraph.types instead", node=self._name
+            )
         if (pairs := instance_pairs(part, self._order)) is None:
             raise self._refusal(part)
         return pairs
