@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -39,10 +40,8 @@ def sent_with_limit(source: str, *packets: Send, body: Any) -> Any:
 
 async def swallow_cancellation() -> None:
     """Come to an end by being cancelled, and keep quiet about it."""
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        pass
 
 
 def test_writes_of_an_attempt_that_swallowed_its_cancellation_are_dropped() -> None:

@@ -1,0 +1,119 @@
+"""Readers that are dropped, and runs that are cancelled: what must happen happens at once, or before they return."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from colours import Colour
+from small_graphs import THREAD, Listening, SlowSaver, State, bounded, chain, saving, says
+
+from tracegraph.callbacks import AsyncCallbackHandler
+from tracegraph.config import get_stream_writer
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Nothing is collected unless a test asks for it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def telling(name: str) -> Any:
+    """Return a node that writes its name to the log and to the custom stream."""
+
+    def body(state: State) -> State:
+        get_stream_writer()(name)
+        return {"xs": [name]}
+
+    return body
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "custom"])
+def test_a_stream_left_by_break_ends_at_once(colour: Colour, no_collector: None, mode: str) -> None:
+    """Not when the garbage collector comes by: every run that began has ended, and no further node begins."""
+    app = chain(a=telling("a"), b=telling("b"))
+    listening = Listening()
+    given = {"callbacks": [listening]}
+
+    def leave() -> None:
+        for _ in app.stream({"xs": []}, given, stream_mode=mode):
+            break
+
+    async def aleave() -> None:
+        async for _ in app.astream({"xs": []}, given, stream_mode=mode):
+            break
+        assert listening.bell.is_set()
+
+    bounded(leave if colour.name == "sync" else lambda: asyncio.run(aleave()))
+
+    assert listening.bell.is_set()
+    assert listening.ends[-1] == ("GeneratorExit", "LangGraph")
+    assert "b" not in [name for _, name in listening.ends]
+
+
+def test_a_reader_that_outlives_its_event_loop_ends_its_run_when_it_is_collected(no_collector: None) -> None:
+    """Nobody is left to await, and what began is announced as ended all the same."""
+    listening = Listening()
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> Any:
+        parts = chain(a=says("a"), b=says("b")).astream({"xs": []}, {"callbacks": [listening]}, stream_mode="updates")
+        assert await anext(parts) == {"a": {"xs": ["a"]}}
+        return parts
+
+    parts = loop.run_until_complete(begin())
+    loop.close()
+    is_over_before = listening.bell.is_set()
+    del parts
+    gc.collect()
+
+    assert not is_over_before
+    assert listening.ends[-1] == ("GeneratorExit", "LangGraph")
+
+
+def test_a_cancelled_run_saves_before_it_returns() -> None:
+    """What ``durability="exit"`` promises is stored when the caller sees the cancellation, whatever handlers do besides."""
+    order: list[str] = []
+
+    class Turning(SlowSaver):
+        async def aput(self, *args: Any, **kwargs: Any) -> Any:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            order.append("saved")
+            return await super().aput(*args, **kwargs)
+
+    class Handling(AsyncCallbackHandler):
+        async def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            order.append("handled")
+
+    async def run() -> None:
+        began = asyncio.Event()
+
+        async def b(state: State) -> State:
+            began.set()
+            await asyncio.Event().wait()
+            return {}
+
+        app = chain(saving(Turning()), a=says("a"), b=b)
+        running = asyncio.create_task(app.ainvoke({"xs": []}, {**THREAD, "callbacks": [Handling()]}, durability="exit"))
+        await began.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        order.append("returned")
+        assert app.get_state(THREAD).values == {"xs": ["a"]}
+
+    bounded(lambda: asyncio.run(run()))
+
+    assert order[-1] == "returned"
+    assert order.count("saved") == 1
+    assert "handled" in order
