@@ -8,7 +8,7 @@ from by_hand import AT_NS, engine_for, only, started, succeed, tasks_of
 from channel_graphs import channel_graph
 
 from tracegraph.constants import TASKS
-from tracegraph.engine.actions import TimeOut, WakeAt
+from tracegraph.engine.actions import Finish, TimeOut, WakeAt
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.reports import TaskBegan, Woke
 from tracegraph.engine.task import Task
@@ -75,8 +75,9 @@ def test_a_late_attempt_that_begins_sets_no_deadline() -> None:
     assert task.deadline_ns is None
 
 
-def test_a_policy_without_a_run_limit_sets_no_deadline() -> None:
-    """There is nothing for the engine to count down."""
-    engine, (task,) = sent(TimeoutPolicy(idle_timeout=1))
+def test_an_idle_limit_on_a_packet_is_refused() -> None:
+    """Accepted and ignored, it would look as if it worked."""
+    engine = engine_for(sending(TimeoutPolicy(idle_timeout=1)))
+    (sends,) = tasks_of(started(engine, 1))
 
-    assert engine.receive(TaskBegan(task, 1), AT_NS).actions == []
+    assert "idle_timeout" in str(only(Finish, succeed(engine, sends, 1).actions).error)

@@ -306,6 +306,7 @@ class AsyncRun(Run):
             if before is not None:
                 await before
             await finish_all(self.hub, awaitables)
+            self.close_if_fatal()
         finally:
             if self._handling is asyncio.current_task():
                 self._handling = None

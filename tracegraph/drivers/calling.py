@@ -18,6 +18,7 @@ from tracegraph.constants import NS_SEP
 from tracegraph.drivers.body import Body
 from tracegraph.drivers.checks import DeepGuard
 from tracegraph.drivers.here import HereNow
+from tracegraph.engine.identity import without_ids
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
 from tracegraph.engine.retry import matching_policy
@@ -129,7 +130,7 @@ def _take_command(here: HereNow, handed: ParentCommand) -> Any:
     """
     command = handed.command
     mine = here.namespace
-    if command.graph in (mine, _without_ids(mine), here.task.node.name):
+    if command.graph in (mine, without_ids(mine), here.task.node.name):
         return Command(update=command.update, goto=command.goto)
     raise handed
 
@@ -141,10 +142,6 @@ def readdress(command: Command[Any], run_ns: str) -> Command[Any]:
     head, _, tail = run_ns.rpartition(NS_SEP)
     enclosing = head if tail.isdigit() else run_ns
     return Command(graph=enclosing, update=command.update, goto=command.goto, resume=command.resume)
-
-
-def _without_ids(ns: str) -> str:
-    return NS_SEP.join(segment.partition(":")[0] for segment in ns.split(NS_SEP))
 
 
 def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: PathCall) -> Generator[Call, Any, None]:

@@ -61,6 +61,10 @@ class HereNow:
         if number < len(answers):
             return answers[number]
         question = interrupt_id(self.namespace, len(answers))
+        if not self.run.has_saver and question in self.run.hub.answers:
+            # Of a run that stores nothing, what was answered is known to the resumed root alone.
+            self.task.answers = (*answers, self.run.hub.answers[question])
+            return self.task.answers[-1]
         self.interrupted = (Interrupt(value, question, response_schema=response_schema),)
         raise GraphInterrupt(self.interrupted)
 

@@ -35,6 +35,7 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
+from tracegraph.engine.identity import derived_uuid_text
 from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
@@ -227,6 +228,8 @@ class Run(ABC):
         return RunSettings(
             run_id=self.run_id,
             ns=self.ns,
+            # A nested run that stores nothing starts anew when its task is resumed, and must ask under the same ids.
+            id_seed=UUID(derived_uuid_text(self.ns)).bytes if launch.is_nested else None,
             recursion_limit=self.spec.recursion_limit,
             max_concurrency=self.spec.max_concurrency,
             durability=launch.durability if saver is not None else None,
@@ -255,14 +258,11 @@ class Run(ABC):
         control = self.launch.runtime.control
         if control is not None:
             # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
-            self.undo_drain = control.on_drain(self._drain)
+            self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
             decision = self.engine.start(begin, time.time_ns())
             self._publish(decision)
         return decision.actions
-
-    def _drain(self, reason: str) -> None:
-        self.engine.drain_reason = self.engine.drain_reason or reason
 
     # --- reports -------------------------------------------------------------------------------------------
 
@@ -395,6 +395,11 @@ class Run(ABC):
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
         self.note_fatal()
+
+    def close_if_fatal(self) -> None:
+        """Stop the run if an async handler with ``raise_error`` has failed."""
+        if self.hub.fatal is not None and self.finish is None and self.engine.phase != "new":
+            self.request_close("failed", "an observer failed", self.hub.fatal)
 
     def note_fatal(self) -> None:
         """Let a handler that failed on the end itself fail the run."""

@@ -364,6 +364,7 @@ class SyncRun(Run):
     def _run_handlers(self) -> None:
         """Run what async handlers have to do to completion, on a loop of their own."""
         run_to_completion(self.hub)
+        self.close_if_fatal()
 
     # --- the end -------------------------------------------------------------------------------------------
 

@@ -43,13 +43,11 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
     if has_state and (begin.is_resume or begin.command is not None or begin.input is None):
         _resume(engine, decision, begin, at_ns)
         return
-    given = begin.input if begin.command is None else begin.command
     ignored: list[str] = []
-    writes = input_writes(engine.topology, given, is_strict=engine.settings.is_strict, ignored=ignored)
+    writes = _first_writes(engine, begin, ignored)
     if not writes:
-        raise EmptyInputError(
-            f"the input {given!r} has nothing for {engine.topology.input_channels!r}, and there is no run to resume"
-        )
+        given, channels = begin.command or begin.input, engine.topology.input_channels
+        raise EmptyInputError(f"the input {given!r} has nothing for {channels!r}, and there is no run to resume")
     _announce_ignored(engine, decision, ignored, at_ns)
     # What an earlier run left pending is dropped: its triggers count as seen, its writes as none.
     discarded = engine.plan() if has_state else []
@@ -60,6 +58,14 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
     if engine.saving.is_on:
         engine.saving.save_checkpoint(decision, engine.store, "input", engine.step, at_ns, sorted(updated_now))
     engine.step += 1
+
+
+def _first_writes(engine: Engine, begin: Begin, ignored: list[str]) -> list[Write]:
+    """Return the writes of an input; a command is the start node's to read, where there is one."""
+    is_strict = engine.settings.is_strict
+    if begin.command is not None and START not in engine.topology.nodes:
+        return command_writes(engine.topology, begin.command, is_strict=is_strict, ignored=ignored)
+    return input_writes(engine.topology, begin.command or begin.input, is_strict=is_strict, ignored=ignored)
 
 
 def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> None:

@@ -86,7 +86,10 @@ def finish(
         engine.announce.superstep_ended(decision, engine.tasks, None, engine.saving.checkpoint_id, at_ns)
     engine.phase = "closed"
     engine.queue.clear()
-    engine.saving.save_at_exit(decision, engine.store, at_ns)
+    try:
+        engine.saving.save_at_exit(decision, engine.store, at_ns)
+    except Exception as failure:  # noqa: BLE001  # a channel of the user's own that cannot be dumped
+        status, error = "failed", error or failure
     output = None
     if engine.is_touched:
         output = read(engine.store.values if values is None else values, engine.topology.output_channels)

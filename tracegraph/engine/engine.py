@@ -24,7 +24,6 @@ from tracegraph.engine.pending import PendingWrites
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.reports import (
     CloseRequested,
-    DrainRequested,
     Report,
     SaveEnded,
     TaskAborted,
@@ -152,6 +151,10 @@ class Engine:
             check_engine(self)
         return decision
 
+    def drain(self, reason: str) -> None:
+        """Stop before the next superstep. No report, and no lock needed: it may be asked for anywhere, at any time."""
+        self.drain_reason = self.drain_reason or reason
+
     def _take(self, decision: Decision, report: Report, at_ns: int) -> None:
         match report:
             case TaskSucceeded():
@@ -177,8 +180,6 @@ class Engine:
                 self._aborted(decision, report, at_ns)
             case CloseRequested():
                 finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
-            case DrainRequested():
-                self.drain_reason = self.drain_reason or report.reason
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)

@@ -57,6 +57,15 @@ def task_namespace(ns: str, name: str, task_id: str) -> str:
     return f"{graph_namespace(ns, name)}{NS_END}{task_id}"
 
 
+def without_ids(ns: str) -> str:
+    """Return a namespace with the task ids left out.
+
+    >>> without_ids("outer:0a1b|inner:2c3d|1")
+    'outer|inner|1'
+    """
+    return NS_SEP.join(segment.partition(NS_END)[0] for segment in ns.split(NS_SEP))
+
+
 def task_id(checkpoint: bytes, ns: str, step: int, name: str, suffix: bytes) -> str:
     """Return a task's id, hashed from where it stands.
 

@@ -13,7 +13,6 @@ from tracegraph.types import Interrupt, RetryPolicy
 
 __all__ = [
     "CloseRequested",
-    "DrainRequested",
     "Report",
     "SaveEnded",
     "TaskAborted",
@@ -130,13 +129,6 @@ class CloseRequested:
     error: BaseException | None = None
 
 
-@dataclass(slots=True)
-class DrainRequested:
-    """The run should stop before the next superstep."""
-
-    reason: str
-
-
 Report: TypeAlias = (
     TaskBegan
     | TaskSucceeded
@@ -149,5 +141,4 @@ Report: TypeAlias = (
     | SaveEnded
     | Woke
     | CloseRequested
-    | DrainRequested
 )

@@ -70,7 +70,7 @@ class Saving:
         """exit durability: what the final checkpoint will say about itself."""
         self._is_first_unchecked = is_addressed
         self.checkpoint_id: str | None = None
-        self.checkpoint_bytes = settings.run_id.bytes
+        self.checkpoint_bytes = settings.id_seed or settings.run_id.bytes
         if saved is not None:
             self._at(saved.checkpoint["id"])
         self._head_id = self.checkpoint_id

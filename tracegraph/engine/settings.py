@@ -19,6 +19,8 @@ class RunSettings:
 
     run_id: UUID
     ns: str = ""
+    id_seed: bytes | None = None
+    """16 bytes that task ids are hashed from while there is no checkpoint; None: those of the run's id."""
     recursion_limit: int
     max_concurrency: int | None = None
     durability: Durability | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracegraph.channels.base import BaseChannel
-from tracegraph.constants import BRANCH_PREFIX, START, TASKS
+from tracegraph.constants import START
 from tracegraph.engine.node import Node
 
 __all__ = ["Topology"]
@@ -98,12 +98,3 @@ class Topology:
     def has_node(self, name: Any) -> bool:
         """Say whether a Send may address *name*."""
         return name in self.nodes and name != START
-
-    def branch_channel(self, name: str) -> str:
-        """Return the channel whose change runs node *name*."""
-        return f"{BRANCH_PREFIX}{name}"
-
-    @property
-    def has_sends(self) -> bool:
-        """Whether the graph has the channel of pending Sends."""
-        return TASKS in self.channels

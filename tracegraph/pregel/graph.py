@@ -216,6 +216,7 @@ class Pregel:
             durability=durability,
             control=control,
         )
+        self._check_output(output_keys, version)
         if stream_mode == "values" and not print_mode:
             run = SyncRun(self._launch(input, config, options))
             return self._result(run.drive(), run, output_keys, version)
@@ -245,6 +246,7 @@ class Pregel:
             durability=durability,
             control=control,
         )
+        self._check_output(output_keys, version)
         if stream_mode == "values" and not print_mode:
             run = AsyncRun(self._launch(input, config, options))
             return self._result(await run.drive(), run, output_keys, version)
@@ -348,6 +350,11 @@ class Pregel:
 
     def _launch(self, given: Any, config: RunnableConfig | None, options: CallOptions) -> Launch:
         return make_launch(self, given, config, options)
+
+    def _check_output(self, output_keys: str | Sequence[str] | None, version: str) -> None:
+        Shape.of("values", subgraphs=False, version=version)
+        if output_keys is not None:
+            _checked_keys(self, output_keys)
 
     def _output_keys(self, given: str | Sequence[str] | None) -> str | Sequence[str]:
         return self.output_channels if given is None else given

@@ -17,11 +17,11 @@ from tracegraph.callbacks.hub import Hub, Observer
 from tracegraph.callbacks.manager import handlers_of
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
-from tracegraph.constants import NS_END, NS_SEP
 from tracegraph.current import CURRENT
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.run import Launch
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
 from tracegraph.events import RunStarted
 from tracegraph.runtime import RunControl, Runtime, ServerInfo, coerce_context
@@ -150,7 +150,7 @@ def _namespace(graph: Pregel, parent: HereNow) -> str:
     ns = parent.child_namespace()
     if graph.checkpointer is True:
         # State that lives on between calls must not be filed under the ids of one call.
-        return NS_SEP.join(segment.partition(NS_END)[0] for segment in ns.split(NS_SEP))
+        return without_ids(ns)
     return ns
 
 

@@ -10,6 +10,7 @@ from tracegraph.config import RunSpec, ensure_config
 from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, RETURN, SKIPPED_WRITES, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.engine.apply import ChannelStore
+from tracegraph.engine.identity import task_namespace, without_ids
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.views import read
@@ -59,13 +60,17 @@ def state_flow(graph: Pregel, config: Any, *, subgraphs: bool) -> Flow[StateSnap
         for task in _plan(graph, saved)[1]:
             child = task.node.subgraph
             if child is not None:
-                inner = {"configurable": {"thread_id": spec.thread_id, "checkpoint_ns": _task_ns(spec.checkpoint_ns, task)}}
+                inner = {
+                    "configurable": {"thread_id": spec.thread_id, "checkpoint_ns": _child_ns(spec.checkpoint_ns, task, child)}
+                }
                 nested[task.id] = yield from state_flow(child.copy({"checkpointer": saver}), inner, subgraphs=True)
     return snapshot(graph, saved, is_live=spec.checkpoint_id is None, nested=nested)
 
 
-def _task_ns(ns: str, task: Task) -> str:
-    return f"{ns}|{task.node.name}:{task.id}" if ns else f"{task.node.name}:{task.id}"
+def _child_ns(ns: str, task: Task, child: Pregel) -> str:
+    """Return where the state of a task's subgraph is filed: without ids if it lives on between calls."""
+    found = task_namespace(ns, task.node.name, task.id)
+    return without_ids(found) if child.checkpointer is True else found
 
 
 def _plan(graph: Pregel, saved: CheckpointTuple) -> tuple[ChannelStore, list[Task]]:
@@ -120,7 +125,7 @@ def _shown(graph: Pregel, task: Task, writes: list[Write], nested: Any, is_live:
     asked = tuple(question for channel, value in writes if channel == INTERRUPT for question in value)
     state = nested
     if state is None and task.node.subgraph is not None:
-        ns = _task_ns(task.ns, task)
+        ns = _child_ns(task.ns, task, task.node.subgraph)
         state = {"configurable": {"checkpoint_ns": ns}}
     return PregelTask(
         id=task.id,
