@@ -29,8 +29,12 @@ def library(name: str) -> Any:
 def _dtype_data(value: Any) -> Any:
     """Return a dtype as text, or as a list of fields, from which an equal one can be made."""
     dtype = value.dtype
-    data = dtype.str if dtype.names is None else [_lists(field) for field in dtype.descr]
-    if dtype.hasobject or _dtype(data) != dtype:
+    try:
+        data = dtype.str if dtype.names is None else [_lists(field) for field in dtype.descr]
+        is_described = not dtype.hasobject and _dtype(data) == dtype
+    except (TypeError, ValueError):  # overlapping fields
+        is_described = False
+    if not is_described:
         raise Refused(value, f"its dtype {dtype} has no form of plain bytes")
     return data
 
@@ -65,6 +69,8 @@ def _array(data: Any, _types: object) -> Any:
         for at, item in enumerate(held):  # a slice assignment would take lists for further dimensions
             made[at] = item
         return made.reshape(shape)
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise TypeError(f"{shape!r} is no shape")
     # A bytearray makes the array writable without another copy.
     return numpy.ndarray(shape, _dtype(kind), buffer=bytearray(held), order=order)
 

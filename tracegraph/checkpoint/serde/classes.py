@@ -19,7 +19,8 @@ _LANGCHAIN = "langchain_core.messages"
 
 @lru_cache(maxsize=1024)
 def _name_of(cls: type) -> tuple[str, str]:
-    module, name = cls.__module__, cls.__qualname__
+    # It says that it lives in builtins, where it is not.
+    module, name = ("types", "NoneType") if cls is types.NoneType else (cls.__module__, cls.__qualname__)
     # Their public place outlives the file they happen to live in.
     if module.startswith(f"{_LANGCHAIN}.") and getattr(sys.modules.get(_LANGCHAIN), name, None) is cls:
         module = _LANGCHAIN
@@ -69,7 +70,9 @@ def find(module: Any, name: Any, types: Allowlist, base: type = object) -> type 
 
 def is_form(value: Any) -> bool:
     """Say whether *value* is a class or a type expression, and not the name of a blocked one."""
-    return value is None or isinstance(value, (type, types.GenericAlias, types.UnionType)) or get_origin(value) is not None
+    if value is None or value is ...:
+        return True
+    return isinstance(value, (type, types.GenericAlias, types.UnionType)) or get_origin(value) is not None
 
 
 def _class(data: Any, allowed: Allowlist) -> Any:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tracegraph.checkpoint.serde.allowlist import Allowlist
 
-__all__ = ["Code", "Extension", "Part", "attributes", "items", "members", "no_parts"]
+__all__ = ["DEEPEST", "Code", "Extension", "Part", "attributes", "items", "members", "no_parts"]
 
 Part: TypeAlias = tuple[str, Any]
 """How to get to a part from its whole (``[3]``, ``.name``), and the part."""
+
+DEEPEST: Final = 100
+"""How many objects may lie within each other. Each takes three Python calls to revive, wherever that happens."""
 
 
 @unique

@@ -146,6 +146,7 @@ def _revived(data: Any, _types: object) -> Any:
 
 def _parts(value: Any) -> Iterable[Part]:
     if type(value).__name__ == "DataFrame":
+        yield ".columns", value.columns
         yield ".index", value.index
         for at in range(value.shape[1]):
             yield f".iloc[:, {at}]", value.iloc[:, at]

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any, Literal
 
-from msgpack import unpackb  # type: ignore[import-untyped]
 from msgpack.exceptions import UnpackException  # type: ignore[import-untyped]
 
 from tracegraph.checkpoint.serde.allowlist import Allowed, Allowlist
 from tracegraph.checkpoint.serde.errors import Refused, UnreadableBytesError
-from tracegraph.checkpoint.serde.extensions import BY_CODE
 from tracegraph.checkpoint.serde.packing import pack, unserializable
+from tracegraph.checkpoint.serde.unpacking import Unpacking
 from tracegraph.errors import InvalidInputError
 
 __all__ = ["JsonPlusSerializer"]
@@ -94,7 +93,7 @@ class JsonPlusSerializer:
         kind, stored = data
         if kind == "msgpack":
             try:
-                return self._unpacked(stored)
+                return Unpacking(self._types).unpack(stored)
             except UnreadableBytesError:
                 raise
             except _UNREADABLE as error:
@@ -107,12 +106,3 @@ class JsonPlusSerializer:
             return bytearray(stored)
         hint = "; give PickleSerializer() if you trust whoever could write there" if kind == "pickle" else ""
         raise UnreadableBytesError(f"{kind!r} is no kind that this serialiser writes{hint}")
-
-    def _unpacked(self, stored: bytes) -> Any:
-        return unpackb(stored, ext_hook=self._revived, strict_map_key=False)
-
-    def _revived(self, code: int, stored: bytes) -> Any:
-        extension = BY_CODE.get(code)
-        if extension is None:
-            raise UnreadableBytesError(f"extension {code} is none of ours; was this written by a newer version?")
-        return extension.revive(self._unpacked(stored), self._types)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Final
 
@@ -61,12 +62,13 @@ def _model(data: Any, types: Allowlist) -> Any:
     if cls is None:
         return held | (extra or {})
     was_set = {*held, *(extra or ())}.difference(unset)
-    made = object.__new__(cls)
     held = _completed(cls, held)
+    made = object.__new__(cls)
     object.__setattr__(made, "__dict__", held)
     object.__setattr__(made, "__pydantic_fields_set__", was_set)
-    object.__setattr__(made, "__pydantic_extra__", extra or ({} if cls.model_config.get("extra") == "allow" else None))
-    object.__setattr__(made, "__pydantic_private__", _private(cls, private or {}))
+    if not cls.__pydantic_root_model__:  # which has neither
+        object.__setattr__(made, "__pydantic_extra__", extra or ({} if cls.model_config.get("extra") == "allow" else None))
+        object.__setattr__(made, "__pydantic_private__", _private(cls, private or {}, held))
     return made
 
 
@@ -88,14 +90,21 @@ def _completed(cls: Any, stored: dict[str, Any]) -> dict[str, Any]:
     return held
 
 
-def _private(cls: Any, stored: dict[str, Any]) -> dict[str, Any] | None:
+def _private(cls: Any, stored: dict[str, Any], held: dict[str, Any]) -> dict[str, Any] | None:
     if not cls.__private_attributes__:
         return None
     from pydantic_core import PydanticUndefined
 
     for name, attribute in cls.__private_attributes__.items():
-        if name not in stored and (default := attribute.get_default()) is not PydanticUndefined:
-            stored[name] = default
+        # Asked by hand: the method that does it has other parameters in each of Pydantic's versions.
+        factory = attribute.default_factory
+        if name in stored:
+            continue
+        if factory is not None:
+            takes_data = getattr(attribute, "default_factory_takes_validated_data", False)
+            stored[name] = factory(held | stored) if takes_data else factory()
+        elif attribute.default is not PydanticUndefined:
+            stored[name] = deepcopy(attribute.default)
     return stored
 
 

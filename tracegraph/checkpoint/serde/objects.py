@@ -15,7 +15,7 @@ from tracegraph.checkpoint.serde.allowlist import Allowlist
 from tracegraph.checkpoint.serde.classes import find, name_of
 from tracegraph.checkpoint.serde.codes import Code, Extension, Part, attributes, items, members
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
-from tracegraph.checkpoint.serde.state import Field, filled, set_state, state_of
+from tracegraph.checkpoint.serde.state import Field, has_slot, missing, set_state, state_of
 
 __all__ = ["ATTRS", "BASES", "DATACLASS", "ENUM", "NAMEDTUPLE", "SUBCLASS", "base_of"]
 
@@ -65,7 +65,7 @@ def _namedtuple(data: Any, types: Allowlist) -> Any:
         return held
     defaults = cls._field_defaults
     declared = [Field(field, field not in defaults, partial(defaults.get, field)) for field in cls._fields]
-    held = filled(cls, held, declared)
+    held.update(missing(cls, held, declared))
     made: Any = tuple.__new__(cls, [held[field] for field in cls._fields])
     if state:
         set_state(made, state[0])
@@ -83,32 +83,38 @@ def _object_data(value: Any) -> list[Any]:
     return [*name_of(type(value)), state_of(value)]
 
 
-def _object(data: Any, types: Allowlist, declared: Callable[[type, Any], Iterable[Field]]) -> Any:
+def _object(data: Any, types: Allowlist, mark: str, declared: Callable[[type, Any], Iterable[Field]]) -> Any:
     module, name, state = data
     cls = find(module, name, types)
     if cls is None:
         return state
+    # Before there is an instance: it might have a __del__.
+    if not hasattr(cls, mark):
+        raise UnreadableBytesError(f"class {name!r} of module {module!r} has no {mark}, so it is not what was stored")
     made: Any = object.__new__(cls)
-    set_state(made, filled(cls, state, declared(cls, made)))
+    set_state(made, state)
+    for name, default in missing(cls, state, declared(cls, made)):
+        set_state(made, {name: default})  # at once: the next default may be made from it
     return made
 
 
 def _dataclass_fields(cls: Any, _made: object) -> Iterable[Field]:
-    if not hasattr(cls, "__dataclass_fields__"):
-        raise UnreadableBytesError(f"class {cls.__qualname__!r} of module {cls.__module__!r} is no dataclass")
     for field in fields(cls):
+        has_default = field.default is not NO_DEFAULT
         make: Any = None if field.default_factory is NO_DEFAULT else field.default_factory
-        if make is None and field.default is not NO_DEFAULT:
+        if has_default and has_slot(cls, field.name):  # else the class itself has the default as an attribute
             make = partial(_itself, field.default)
         # One that __init__ does not take may be unset, or set later by the class itself.
-        yield Field(field.name, field.init and make is None, make)
+        yield Field(field.name, field.init and make is None and not has_default, make)
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
-DATACLASS: Final = Extension(Code.DATACLASS, _object_data, partial(_object, declared=_dataclass_fields), _attributes)
+DATACLASS: Final = Extension(
+    Code.DATACLASS, _object_data, partial(_object, mark="__dataclass_fields__", declared=_dataclass_fields), _attributes
+)
 
 _CACHED_HASH = "_attrs_cached_hash"
 
@@ -121,8 +127,6 @@ def _attrs_data(value: Any) -> list[Any]:
 
 
 def _attrs_fields(cls: Any, made: object) -> Iterable[Field]:
-    if not hasattr(cls, "__attrs_attrs__"):
-        raise UnreadableBytesError(f"class {cls.__qualname__!r} of module {cls.__module__!r} is no attrs class")
     attr: Any = sys.modules["attr"]  # loaded with the class
     for field in cls.__attrs_attrs__:
         default = field.default
@@ -136,7 +140,7 @@ def _attrs_fields(cls: Any, made: object) -> Iterable[Field]:
         yield Field(_CACHED_HASH, False, partial(_itself, None))
 
 
-ATTRS: Final = Extension(Code.ATTRS, _attrs_data, partial(_object, declared=_attrs_fields), _attributes)
+ATTRS: Final = Extension(Code.ATTRS, _attrs_data, partial(_object, mark="__attrs_attrs__", declared=_attrs_fields), _attributes)
 
 
 def _ordered(cls: type, value: OrderedDict[Any, Any]) -> Any:

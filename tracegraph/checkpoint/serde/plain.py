@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from tracegraph.checkpoint.serde.codes import Code, Extension, Part
-from tracegraph.checkpoint.serde.errors import Refused
+from tracegraph.checkpoint.serde.errors import Refused, UnreadableBytesError
 from tracegraph.constants import MISSING, UNCHANGED, Missing
 
 __all__ = ["BYTEARRAY", "PLAIN", "TEXT"]
@@ -44,7 +44,10 @@ def _constant_name(value: Any) -> str:
 
 def _pattern(data: Any, _types: object) -> re.Pattern[Any]:
     text, flags = data
-    return re.compile(text, flags & ~re.DEBUG)  # which would print
+    try:
+        return re.compile(text, flags & ~re.DEBUG)  # which would print
+    except re.error as error:
+        raise UnreadableBytesError(f"pattern {text!r}: {error}") from error
 
 
 def _bounds(value: slice) -> list[Part]:

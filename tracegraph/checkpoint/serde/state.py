@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 
-__all__ = ["Field", "filled", "set_state", "state_of"]
+__all__ = ["Field", "has_slot", "missing", "set_state", "state_of"]
 
 
 class _Layout(NamedTuple):
@@ -40,6 +40,11 @@ def _layout(cls: type) -> _Layout:
     return _Layout(slots, cls.__dictoffset__ != 0, frozenset(recomputed))
 
 
+def has_slot(cls: type, name: str) -> bool:
+    """Say whether instances keep that attribute in a slot."""
+    return name in _layout(cls).slots
+
+
 def state_of(value: Any) -> dict[str, Any]:
     """Return the attributes an object has of its own, in slots or not; cached properties are left out."""
     slots, has_dict, recomputed = _layout(type(value))  # type: ignore[arg-type]  # mypy looks for the instances' __hash__
@@ -64,8 +69,8 @@ def set_state(value: Any, state: dict[str, Any]) -> None:
             value.__dict__[name] = item
 
 
-def filled(cls: type, state: dict[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
-    """Return *state* with the defaults of fields that the class got after the value was stored.
+def missing(cls: type, state: dict[str, Any], fields: Iterable[Field]) -> Iterator[tuple[str, Any]]:
+    """Yield the defaults of fields that the class got after the value was stored; each is made when it is asked for.
 
     Raises:
         UnreadableBytesError: a new field has no default.
@@ -77,5 +82,4 @@ def filled(cls: type, state: dict[str, Any], fields: Iterable[Field]) -> dict[st
                     f"{cls.__module__}.{cls.__qualname__} now needs {name!r}, which the stored value lacks; give it a default"
                 )
             if default is not None:
-                state[name] = default()
-    return state
+                yield name, default()
