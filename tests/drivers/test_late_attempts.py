@@ -11,6 +11,7 @@ import pytest
 from colours import Colour
 from small_graphs import State, bounded, says, wait_for
 
+from tracegraph.errors import NodeTimeoutError
 from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import RetryPolicy, Send
@@ -27,10 +28,15 @@ def limited(body: Any) -> Any:
     return graph.compile()
 
 
-def sent_with_limit(source: str, *packets: Send, body: Any) -> Any:
+def pass_time() -> None:
+    """Let more time pass than a node with a limit has."""
+    threading.Event().wait(1.5 * LIMIT_S)
+
+
+def sent_with_limit(source: str, *packets: Send, body: Any, retry: RetryPolicy = AT_ONCE) -> Any:
     """Return a graph whose node ``w`` is sent *packets*: only a Send may limit the time of a sync node."""
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("w", body, retry_policy=AT_ONCE)
+    graph.add_node("w", body, retry_policy=retry)
     if source != START:
         graph.add_node(source, says(source))
         graph.add_edge(START, source)
@@ -89,6 +95,7 @@ def test_writes_of_a_thread_that_is_out_of_time_are_dropped(colour: Colour) -> N
 
 def test_a_call_of_a_late_attempt_does_not_take_the_next_ones_result() -> None:
     """Both calls have the same position, hence the same id; each caller gets an answer of its own, and nobody hangs."""
+    attempts: list[int] = []
     called: list[str] = []
     stale: list[type[BaseException]] = []
 
@@ -101,8 +108,6 @@ def test_a_call_of_a_late_attempt_does_not_take_the_next_ones_result() -> None:
             fresh_called.set()
             await may_end.wait()
             return who
-
-        attempts: list[int] = []
 
         async def body(state: State) -> State:
             attempts.append(len(attempts) + 1)
@@ -122,6 +127,7 @@ def test_a_call_of_a_late_attempt_does_not_take_the_next_ones_result() -> None:
 
     assert bounded(lambda: asyncio.run(run())) == {"xs": ["fresh"]}
     assert called == ["fresh"]
+    assert attempts == [1, 2]
     assert stale == [asyncio.CancelledError]
 
 
@@ -140,11 +146,33 @@ def test_a_time_limit_counts_from_when_the_attempt_begins(colour: Colour) -> Non
 
     def read_slowly(part: Any) -> None:
         parts.append(part)
-        threading.Event().wait(1.5 * LIMIT_S)
+        pass_time()
 
     bounded(lambda: colour.each(app, {"xs": []}, read_slowly, stream_mode="updates"))
 
     assert parts == [{"a": {"xs": ["a"]}}, {"w": {"xs": ["w"]}}]
+
+
+def test_a_time_limit_holds_for_an_attempt_that_a_reader_kept_waiting(colour: Colour) -> None:
+    """The limit would have passed before the attempt began; it is not forgotten for that."""
+    may_end = threading.Event()
+
+    def hang(state: State) -> State:
+        wait_for(may_end)
+        return {"xs": ["late"]}
+
+    async def ahang(state: State) -> State:
+        await asyncio.Event().wait()
+        return {"xs": ["late"]}
+
+    send = Send("w", {}, timeout=LIMIT_S)
+    app = sent_with_limit("a", send, body=hang if colour.name == "sync" else ahang, retry=RetryPolicy(max_attempts=1))
+
+    try:
+        with pytest.raises(NodeTimeoutError, match=f"run timeout of {LIMIT_S} s"):
+            bounded(lambda: colour.each(app, {"xs": []}, lambda part: pass_time(), stream_mode="updates"))
+    finally:
+        may_end.set()
 
 
 async def quick(state: State) -> State:
