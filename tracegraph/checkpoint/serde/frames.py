@@ -15,11 +15,11 @@ __all__ = ["PANDAS", "PANDAS_KINDS"]
 # Arrays: NumPy's as they are; others as [kind, ...].
 
 
-def _array_data(array: Any) -> Any:
+def _array_data(holder: Any) -> Any:
     pandas = library("pandas")
-    dtype = array.dtype
+    dtype, array = holder.dtype, holder.array
     if isinstance(dtype, library("numpy").dtype):
-        return array.to_numpy() if hasattr(array, "to_numpy") else array
+        return holder.to_numpy()
     if isinstance(dtype, pandas.CategoricalDtype):
         return ["category", array.codes.copy(), dtype.categories, dtype.ordered]
     if isinstance(dtype, pandas.DatetimeTZDtype):
@@ -31,7 +31,7 @@ def _array_data(array: Any) -> Any:
     except (TypeError, ValueError):
         same = None
     if same is None or same.dtype != dtype or not same.equals(array):
-        raise Refused(array, f"a column of dtype {dtype} has no stored form")
+        raise Refused(holder, f"a column of dtype {dtype} has no stored form")
     return data
 
 
@@ -56,7 +56,7 @@ def _index_data(index: Any) -> list[Any]:
         return ["RangeIndex", index.start, index.stop, index.step, index.name]
     if type(index) is pandas.MultiIndex:
         return ["MultiIndex", [*index.levels], [code.astype("i8") for code in index.codes], [*index.names]]
-    return ["Index", _array_data(index.array), index.name, getattr(index, "freqstr", None)]
+    return ["Index", _array_data(index), index.name, getattr(index, "freqstr", None)]
 
 
 def _index(kind: str, *data: Any) -> Any:
@@ -76,7 +76,7 @@ def _index(kind: str, *data: Any) -> Any:
 
 
 def _series_data(series: Any) -> list[Any]:
-    return ["Series", _array_data(series.array), series.index, series.name, series.attrs]
+    return ["Series", _array_data(series), series.index, series.name, series.attrs]
 
 
 def _series(held: Any, index: Any, name: Any, attrs: Any) -> Any:
@@ -87,7 +87,7 @@ def _series(held: Any, index: Any, name: Any, attrs: Any) -> Any:
 
 
 def _frame_data(frame: Any) -> list[Any]:
-    columns = [_array_data(frame.iloc[:, at].array) for at in range(frame.shape[1])]
+    columns = [_array_data(frame.iloc[:, at]) for at in range(frame.shape[1])]
     return ["DataFrame", columns, frame.columns, frame.index, frame.attrs]
 
 
