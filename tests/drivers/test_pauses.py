@@ -190,3 +190,16 @@ def test_history_shows_every_superstep(colour: Colour) -> None:
         ({"log": []}, ("__start__",), -1),
     ]
     assert history[1].tasks[0].result == {"log": ["a"]}
+
+
+def test_a_checkpoint_can_be_resumed_again_with_another_answer(colour: Colour) -> None:
+    """An explicit new answer outranks the stored one; other questions keep theirs."""
+    app = graph_of(saver=InMemorySaver(), ask=two_questions)
+    colour.invoke(app, {"log": []}, THREAD)
+    paused = app.get_state(THREAD).config
+    colour.invoke(app, Command(resume="A"), THREAD)
+    first = colour.invoke(app, Command(resume="B"), THREAD)
+
+    again = colour.invoke(app, Command(resume="C"), paused)
+
+    assert (first["log"], again["log"]) == (["A", "B"], ["A", "C"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
@@ -37,7 +38,9 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
             reason="no_checkpointer",
         )
     if command is not None and command.resume is not None:
-        launch.hub.answers.update(_answers(command.resume, saved))
+        # At an addressed checkpoint a question may be answered again; at the head, only what is still open can be.
+        askers = _every_question if launch.spec.checkpoint_id is not None else pending_interrupts
+        launch.hub.answers.update(_answers(command.resume, askers(saved)))
     begin = Begin(
         input=given,
         command=command,
@@ -67,9 +70,15 @@ def pending_interrupts(saved: CheckpointTuple | None) -> list[Any]:
     return list(found.values())
 
 
-def _answers(resume: Any, saved: CheckpointTuple | None) -> dict[str, Any]:
+def _every_question(saved: CheckpointTuple | None) -> list[Any]:
+    """Return the questions of all of a checkpoint's tasks, answered or not, each once."""
+    writes = (saved.pending_writes or []) if saved is not None else []
+    return list({question.id: question for _, channel, value in writes if channel == INTERRUPT for question in value}.values())
+
+
+def _answers(resume: Any, questions: Sequence[Any]) -> dict[str, Any]:
     """Return *resume* as a map from interrupt id to answer."""
-    pending = [question.id for question in pending_interrupts(saved)]
+    pending = [question.id for question in questions]
     if isinstance(resume, dict) and all(isinstance(key, str) and _INTERRUPT_ID.fullmatch(key) for key in resume):
         unknown = [key for key in resume if key not in pending]
         if unknown:

@@ -45,21 +45,23 @@ class PendingWrites:
     def recall(self, task: Task) -> bool:
         """Give a planned or called task what is stored of it; say whether it had finished.
 
-        An answer addressed to the task's next question joins its answers.
+        An answer addressed to one of the task's questions joins the answers before it. It outranks one that is stored,
+        and what the task did with that one: a checkpoint can be resumed again, with another answer (case C38).
         """
         stored = self._by_task.get(task.id)
         if stored is None:
             return False
+        asked = {question.id for channel, value in stored if channel == INTERRUPT for question in value}
+        task.answers = next((tuple(value) for channel, value in stored if channel == RESUME), ())
         finished = [(c, v) for c, v in stored if c not in UNFINISHED_WRITES]
-        if finished:
+        if finished and asked.isdisjoint(self._answers):
             task.writes = finished
             task.result = next((v for c, v in finished if c == RETURN), None)
             return True
-        for channel, value in stored:
-            if channel == RESUME:
-                task.answers = tuple(value)
-        if any(channel == INTERRUPT for channel, _ in stored):
-            question = interrupt_id(task_namespace(task.ns, task.node.name, task.id), len(task.answers))
-            if question in self._answers:
-                task.answers = (*task.answers, self._answers[question])
+        ns = task_namespace(task.ns, task.node.name, task.id) if asked else ""
+        for count in range(len(task.answers) + 1):
+            question = interrupt_id(ns, count)
+            if question in asked and question in self._answers:
+                task.answers = (*task.answers[:count], self._answers[question])
+                break
         return False
