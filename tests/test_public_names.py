@@ -16,6 +16,8 @@ PUBLIC_MODULES = (
     "tracegraph.channels",
     "tracegraph.checkpoint.base",
     "tracegraph.checkpoint.memory",
+    "tracegraph.checkpoint.sqlite",
+    "tracegraph.checkpoint.sqlite.aio",
     "tracegraph.config",
     "tracegraph.constants",
     "tracegraph.errors",

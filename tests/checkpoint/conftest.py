@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -16,12 +16,24 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, Checkpoi
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tracegraph.checkpoint.sqlite import SqliteSaver
+from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from tracegraph.checkpoint.sqlite.database import connect
 from tracegraph.constants import MISSING
 
 SAVERS: dict[str, Callable[[], AbstractContextManager[BaseCheckpointSaver]]] = {
     "memory": lambda: nullcontext(InMemorySaver()),
     "memory_as_bytes": lambda: nullcontext(InMemorySaver(serde=JsonPlusSerializer())),
+    "sqlite": lambda: SqliteSaver.from_conn_string(":memory:"),
+    "async_sqlite": lambda: _async_sqlite(),
 }
+
+
+@contextmanager
+def _async_sqlite() -> Iterator[BaseCheckpointSaver]:
+    # Each call of a Face has an event loop of its own, so the saver is not made inside one.
+    with closing(connect(":memory:")) as connection:
+        yield AsyncSqliteSaver(connection)
 
 
 class Face:

@@ -1,0 +1,156 @@
+"""Between checkpoint records and the columns of the tables; knows neither SQL nor connections."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgpack import packb, unpackb  # type: ignore[import-untyped]
+
+from tracegraph.checkpoint.base.errors import UnsavableValueError
+from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.checkpoint.serde.errors import UnserializableValueError
+from tracegraph.constants import ERROR
+from tracegraph.errors import InvalidInputError
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Version
+
+__all__ = ["checkpoint_of", "conditions_of", "dumped", "matches", "metadata_of", "metadata_text", "record_of", "short"]
+
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode  # json.dumps() would make an encoder a call
+_COUNTER_DIGITS = 32
+_VERSION_LENGTH = 49
+
+
+def short(version: Version) -> Version:
+    """Return a version as it is stored: the texts that our savers make lose their leading zeros.
+
+    >>> short("00000000000000000000000000000012.0034567890123456"), short("v1"), short(3)
+    ('12.0034567890123456', '=v1', 3)
+    """
+    if not isinstance(version, str):
+        return version
+    if len(version) == _VERSION_LENGTH and version[:_COUNTER_DIGITS].isdecimal():
+        return version.lstrip("0")
+    return f"={version}"
+
+
+def _long(stored: Version) -> Version:
+    if not isinstance(stored, str):
+        return stored
+    return stored[1:] if stored[:1] == "=" else stored.rjust(_VERSION_LENGTH, "0")
+
+
+def record_of(checkpoint: Checkpoint) -> bytes:
+    """Return a checkpoint without its values, each name and each version written once.
+
+    A checkpoint of a small graph names each channel and version about three times, and the versions are long.
+    """
+    names: dict[str, int] = {}
+    versions: dict[Version, int] = {}
+    numbered = [versions.setdefault(version, len(versions)) for version in checkpoint["channel_versions"].values()]
+    for name in checkpoint["channel_versions"]:
+        names[name] = len(names)
+    seen = {
+        node: [
+            number
+            for name, version in known.items()
+            for number in (names.setdefault(name, len(names)), versions.setdefault(version, len(versions)))
+        ]
+        for node, known in checkpoint["versions_seen"].items()
+    }
+    updated = checkpoint.get("updated_channels")
+    marks = None if updated is None else [names.setdefault(name, len(names)) for name in updated]
+    packed: bytes = packb(
+        [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks]
+    )
+    return packed
+
+
+def checkpoint_of(checkpoint_id: str, record: bytes) -> Checkpoint:
+    """Return what :func:`record_of` was given, without values."""
+    v, ts, names, stored, numbered, seen, marks = unpackb(record)
+    versions = [_long(version) for version in stored]
+    return Checkpoint(
+        v=v,
+        id=checkpoint_id,
+        ts=ts,
+        channel_values={},
+        channel_versions={name: versions[number] for name, number in zip(names, numbered, strict=False)},
+        versions_seen={node: _seen(names, versions, numbers) for node, numbers in seen.items()},
+        updated_channels=None if marks is None else [names[number] for number in marks],
+    )
+
+
+def _seen(names: list[str], versions: list[Version], numbers: list[int]) -> ChannelVersions:
+    pairs = iter(numbers)
+    return {names[name]: versions[version] for name, version in zip(pairs, pairs, strict=True)}
+
+
+def dumped(serde: SerializerProtocol, channel: str, value: Any) -> tuple[str, bytes]:
+    """Return kind and bytes of a channel's value. A task's error is kept as text: its class may be gone when it is read.
+
+    Raises:
+        UnserializableValueError: the serialiser refuses it; the channel is named.
+        UnsavableValueError: something else went wrong in the serialiser or in the value's own code.
+    """
+    if channel == ERROR and isinstance(value, BaseException):
+        value = repr(value)
+    try:
+        return serde.dumps_typed(value)
+    except UnserializableValueError as error:
+        raise error.in_channel(channel) from None
+    except Exception as reason:  # a user's serialiser, or code of the value's class
+        raise UnsavableValueError(channel, value, reason) from reason
+
+
+def metadata_text(metadata: CheckpointMetadata) -> str:
+    """Return metadata as JSON.
+
+    Raises:
+        InvalidInputError: there is something in it that JSON has no form for.
+    """
+    try:
+        return _encode(metadata)
+    except (TypeError, ValueError, RecursionError) as reason:
+        raise InvalidInputError(
+            f"checkpoint metadata is stored as JSON, and this is none ({reason}): {metadata!r}; "
+            "put texts, finite numbers and booleans into the config's metadata"
+        ) from reason
+
+
+def metadata_of(text: str) -> CheckpointMetadata:
+    """Return what :func:`metadata_text` was given."""
+    return cast("CheckpointMetadata", json.loads(text))
+
+
+def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Say whether all these keys are there with these values."""
+    return all(key in metadata and metadata[key] == value for key, value in wanted.items())
+
+
+def conditions_of(wanted: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return JSON paths and values that SQLite can compare, as a first sieve: :func:`matches` decides.
+
+    Left out are values that are no scalars, and keys and texts that a JSON path or SQLite could take for something else.
+    """
+    return [(f'$."{key}"', value) for key, value in wanted.items() if _is_plain(key) and _is_comparable(value)]
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+
+
+def _is_comparable(value: Any) -> bool:
+    match value:
+        case None | bool():
+            return True
+        case int():
+            return -(2**53) <= value <= 2**53
+        case float():
+            return math.isfinite(value)
+        case str():
+            return _is_plain(value)
+        case _:
+            return False
