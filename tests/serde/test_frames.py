@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from sameness import SERDE, again
 
-from tracegraph.checkpoint.serde.errors import UnserializableValueError
+from tracegraph.checkpoint.serde import frames
+from tracegraph.checkpoint.serde.errors import Refused, UnserializableValueError
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
@@ -116,6 +118,20 @@ def test_what_has_no_stored_form_is_refused(value: Any) -> None:
         SERDE.dumps_typed([value])
 
 
+@pytest.mark.parametrize("read_as", ["unknown", "Int64"])
+def test_column_whose_dtype_text_does_not_lead_back_is_refused(read_as: str) -> None:
+    """A library may bring dtypes of its own, whose names pandas does not know or takes for another's."""
+
+    class Foreign:
+        def __str__(self) -> str:
+            return read_as
+
+    holder = SimpleNamespace(dtype=Foreign(), array=pd.array([1, None], dtype="Int64"))
+
+    with pytest.raises(Refused, match="has no stored form"):
+        frames._array_data(holder)
+
+
 def test_path_leads_into_frames() -> None:
     """To the column and the position in it, to the index, to the attributes."""
     frame = pd.DataFrame({"a": [1, 2], "b": [1, len]})
@@ -124,6 +140,7 @@ def test_path_leads_into_frames() -> None:
     cases = [
         (frame, "[0].iloc[:, 1].array[1]"),
         (noted, "[0].attrs['x']"),
+        ((pd.DataFrame({"a": [1]}), pd.Timestamp(0), pd.MultiIndex.from_tuples([(1, 2)]), len), "[0][3]"),
         (pd.Index([len], dtype=object), "[0].array[0]"),
         (pd.DataFrame({"a": [1]}, index=[len]), "[0].index.array[0]"),
         (pd.DataFrame({len: [1]}), "[0].columns.array[0]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import sys
 import threading
 import typing
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -17,6 +18,8 @@ import stored_types as own
 from sameness import SERDE, again
 
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.checkpoint.serde import extensions
+from tracegraph.checkpoint.serde.codes import Code
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.constants import Missing
@@ -120,6 +123,14 @@ def test_class_that_cannot_be_found_again_is_refused() -> None:
 def test_unknown_types_are_refused(value: Any) -> None:
     """No pickle in the dark."""
     assert isinstance(refused({"a": [value]}), TypeError)
+
+
+def test_classes_are_recognised_without_optional_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only loaded ones are asked: nobody can have an object of another."""
+    for name in ("numpy", "pandas", "pydantic"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    assert extensions._extension_for.__wrapped__(own.Plain).code is Code.DATACLASS
 
 
 def test_error_has_its_facts() -> None:
