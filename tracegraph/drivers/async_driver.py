@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import time
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
@@ -54,8 +55,10 @@ class AsyncRun(Run):
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._loop = asyncio.get_running_loop()
-        self._driver = asyncio.current_task()
-        self._cancelling_before = 0 if self._driver is None else self._driver.cancelling()
+        driver = asyncio.current_task()
+        # Weakly: a task may return the very reader whose run this is, which would then be part of a cycle.
+        self._driver = None if driver is None else weakref.ref(driver)
+        self._cancelling_before = 0 if driver is None else driver.cancelling()
         self._ready: deque[RunTask] = deque()
         self._wakeup: asyncio.Future[None] | None = None
         """What the driving task waits for, if it waits."""
@@ -220,7 +223,8 @@ class AsyncRun(Run):
     def _is_being_cancelled(self) -> bool:
         """Say whether somebody cancelled this task since the run began; a node's own CancelledError is not that."""
         task = asyncio.current_task()
-        return task is not None and task.cancelling() > (self._cancelling_before if task is self._driver else 0)
+        is_driver = self._driver is not None and task is self._driver()
+        return task is not None and task.cancelling() > (self._cancelling_before if is_driver else 0)
 
     async def _call(self, call: Call) -> Any:
         body = call.body

@@ -315,7 +315,9 @@ class Run(ABC):
                     if self.finish is None or self.finish.error is None:
                         self.finish = action
                     elif action.error is not None and action.error is not self.finish.error:
-                        self.finish.error.add_note(f"besides, {type(action.error).__name__}: {action.error}")
+                        note = f"besides, {type(action.error).__name__}: {action.error}"
+                        if note not in getattr(self.finish.error, "__notes__", ()):
+                            self.finish.error.add_note(note)
                     self.ring()
         self.staff(will_pop)
 
