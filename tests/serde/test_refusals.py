@@ -78,7 +78,7 @@ def test_path_leads_to_the_culprit(value: Any, path: str) -> None:
     error = refused(value)
 
     assert error.path == path
-    assert not path or f"at {path} that cannot be serialised" in str(error)
+    assert not path or f" object at {path} cannot be serialised: " in str(error)
 
 
 def test_path_leads_into_attributes_of_derived_containers() -> None:
@@ -139,7 +139,7 @@ def test_error_has_its_facts() -> None:
     named = error.in_channel("user")
 
     assert (named.value, named.path, named.channel, error.channel) == (LOCK, "['a']", "user", None)
-    assert str(named).startswith("[TG208] channel 'user' holds a lock at ['a'] that cannot be serialised: no type that is stored")
+    assert str(named).startswith("[TG208] lock object at ['a'] in channel 'user' cannot be serialised: no type that is stored;")
     assert "UntrackedValue" in str(error)
 
 

@@ -28,12 +28,11 @@ class UnserializableValueError(TypeError):
         self.reason = reason
         self.path = path
         self.channel = channel
-        kind = type(value).__qualname__
-        holder = f"channel {channel!r} holds" if channel is not None else "there is"
         where = f" at {path}" if path else ""
+        holder = "" if channel is None else f" in channel {channel!r}"
         super().__init__(
-            f"[{self.code}] {holder} a {kind}{where} that cannot be serialised: {reason}; store plain data, a dataclass or a "
-            "model instead, or keep it out of the state, or in an UntrackedValue channel"
+            f"[{self.code}] {type(value).__qualname__} object{where}{holder} cannot be serialised: {reason}; store plain data, "
+            "a dataclass or a model instead, or keep it out of the state, or in an UntrackedValue channel"
         )
 
     def in_channel(self, channel: str) -> UnserializableValueError:
