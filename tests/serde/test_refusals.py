@@ -139,7 +139,7 @@ def test_error_has_its_facts() -> None:
     named = error.in_channel("user")
 
     assert (named.value, named.path, named.channel, error.channel) == (LOCK, "['a']", "user", None)
-    assert str(named).startswith("[TG208] lock object at ['a'] in channel 'user' cannot be serialised: no type that is stored;")
+    assert str(named).startswith("[TG208] channel 'user': lock object at ['a'] cannot be serialised: no type that is stored;")
     assert "UntrackedValue" in str(error)
 
 

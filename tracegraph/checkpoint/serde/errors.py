@@ -29,9 +29,9 @@ class UnserializableValueError(TypeError):
         self.path = path
         self.channel = channel
         where = f" at {path}" if path else ""
-        holder = "" if channel is None else f" in channel {channel!r}"
+        holder = "" if channel is None else f"channel {channel!r}: "
         super().__init__(
-            f"[{self.code}] {type(value).__qualname__} object{where}{holder} cannot be serialised: {reason}; store plain data, "
+            f"[{self.code}] {holder}{type(value).__qualname__} object{where} cannot be serialised: {reason}; store plain data, "
             "a dataclass or a model instead, or keep it out of the state, or in an UntrackedValue channel"
         )
 
