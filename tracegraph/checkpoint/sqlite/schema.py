@@ -72,16 +72,20 @@ def _prepare(connection: sqlite3.Connection, path: str, synchronous: str) -> Non
     version = _version(connection, path)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute("PRAGMA journal_size_limit = 4194304")
-    if version == len(MIGRATIONS):
-        return
-    if version == 0:
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        # A property of the file, which copies made by VACUUM INTO or .dump do not have.
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        if version < len(MIGRATIONS):
+            _migrate(connection, path)
     except sqlite3.OperationalError as error:
-        if version and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY or version == 0:
+            raise
+        if version < len(MIGRATIONS):
             raise SqliteSaverError(path, "older", f"its tables have version {version}, and it is read-only") from error
-        raise
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
     try:
         # Read again: another process may have made the tables while this one waited for the lock.
         for statements in MIGRATIONS[_version(connection, path) :]:

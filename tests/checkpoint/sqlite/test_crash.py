@@ -1,0 +1,30 @@
+"""A killed process loses nothing that was stored: real processes, SIGKILL at random moments, resumed in new ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROUNDS = 10
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="processes are forked")
+@pytest.mark.parametrize("durability", ["sync", "async"])
+def test_killed_run_resumes_to_the_same_values_and_repeats_nothing_stored(tmp_path: Path, durability: str) -> None:
+    """The values are those of a run left alone, tasks with stored writes ran once, and the file is sound."""
+    host = [sys.executable, str(Path(__file__).with_name("crash_host.py")), str(tmp_path), durability, str(ROUNDS)]
+    done = subprocess.run(host, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    whole, *rounds = map(json.loads, done.stdout.splitlines())
+
+    assert len(rounds) == ROUNDS
+    assert any(each["was_killed"] for each in rounds)
+    assert len(whole["effects"]) == len(set(whole["effects"])) == len(whole["values"]["log"])
+    for each in rounds:
+        assert each["values"] == whole["values"]
+        assert each["integrity"] == "ok"
+        assert {entry: each["effects"].count(entry) for entry in each["stored"]} == dict.fromkeys(each["stored"], 1)
