@@ -6,14 +6,22 @@ carry the orders out.
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.current import CURRENT, Here
+from tracegraph.drivers.in_context import InContext
+from tracegraph.drivers.saves import SaverPort
+from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import CheckpointTuple
 
-__all__ = ["Effect", "Flow", "GetTuple", "ListTuples", "arun_flow", "ask", "run_flow"]
+if TYPE_CHECKING:
+    from tracegraph.drivers.body import Body
+
+__all__ = ["CallPath", "Effect", "Flow", "GetTuple", "ListTuples", "Put", "PutWrites", "arun_flow", "ask", "run_flow"]
 
 T = TypeVar("T")
 
@@ -74,6 +82,78 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
     async def acarry_out(self) -> list[CheckpointTuple]:
         """Do it, awaiting."""
         return [found async for found in self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)]
+
+
+@dataclass(slots=True)
+class Put(Effect[None]):
+    """Store a checkpoint."""
+
+    port: SaverPort
+    order: SaveCheckpoint
+
+    def carry_out(self) -> None:
+        """Do it, blocking."""
+        self.port.store(self.order)
+
+    async def acarry_out(self) -> None:
+        """Do it, awaiting."""
+        await self.port.astore(self.order)
+
+
+@dataclass(slots=True)
+class PutWrites(Effect[None]):
+    """Store what one task wrote, under the checkpoint whose superstep it belongs to."""
+
+    port: SaverPort
+    order: SaveWrites
+
+    def carry_out(self) -> None:
+        """Do it, blocking."""
+        self.port.store(self.order)
+
+    async def acarry_out(self) -> None:
+        """Do it, awaiting."""
+        await self.port.astore(self.order)
+
+
+@dataclass(slots=True)
+class CallPath(Effect[Any]):
+    """Call the path function of a conditional edge outside a run; ``here`` is what its code finds as the current task."""
+
+    here: Here
+    body: Body
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def carry_out(self) -> Any:
+        """Do it, blocking.
+
+        Raises:
+            TypeError: it is async.
+        """
+        if self.body.fn is not None:
+            found: Any = self._context().run(self.body.fn, *self.args, **self.kwargs)
+            if not hasattr(found, "__await__"):
+                return found
+            if hasattr(found, "close"):
+                found.close()  # else Python warns that it was never awaited
+        raise TypeError(f"path function {self.body.name!r} is async: use aupdate_state() or abulk_update_state()")
+
+    async def acarry_out(self) -> Any:
+        """Do it, awaiting; a path function is quick, so a sync one is called on the loop."""
+        context = self._context()
+        function: Any = self.body.afn or self.body.fn
+        found = context.run(function, *self.args, **self.kwargs)
+        return await InContext(_awaited(found), context) if hasattr(found, "__await__") else found
+
+    def _context(self) -> contextvars.Context:
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, self.here)
+        return context
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
 
 
 def run_flow(flow: Flow[T]) -> T:

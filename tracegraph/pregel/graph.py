@@ -15,6 +15,7 @@ from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.engine.actions import Finish
 from tracegraph.engine.node import Node
 from tracegraph.engine.topology import Topology
+from tracegraph.pregel import updating
 from tracegraph.pregel.batch import abatch, batch
 from tracegraph.pregel.history import history_flow
 from tracegraph.pregel.launch import CallOptions, make_launch
@@ -345,6 +346,11 @@ class Pregel:
         """Do what :meth:`get_state_history` does, awaiting the saver."""
         for found in await arun_flow(history_flow(self, config, filter=filter, before=before, limit=limit)):
             yield found
+
+    update_state = updating.update_state
+    aupdate_state = updating.aupdate_state
+    bulk_update_state = updating.bulk_update_state
+    abulk_update_state = updating.abulk_update_state
 
     # --- inside --------------------------------------------------------------------------------------------
 
