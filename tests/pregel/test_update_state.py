@@ -1,91 +1,36 @@
-"""Writing a thread's state from outside: which node it counts as, what is refused, what path functions find."""
+"""Writing a thread's state from outside: which node it counts as, where it goes, what is refused."""
 
 from __future__ import annotations
 
-import asyncio
-import operator
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 from uuid import UUID, uuid5
 
 import pytest
 from channel_graphs import channel_graph, doubling
 from colours import Colour
+from updates import (
+    THREAD,
+    State,
+    X,
+    asks,
+    branching,
+    bulk,
+    chain,
+    chain_without_saver,
+    enclosing,
+    inner_graph,
+    joined,
+    says,
+    update,
+)
 
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.memory import InMemorySaver
-from tracegraph.config import RunnableConfig, get_config
 from tracegraph.constants import MISSING, TRACE
 from tracegraph.errors import InvalidInputError, InvalidUpdateError, ParentCommand, ThreadConflictError
 from tracegraph.graph import END, START, StateGraph
-from tracegraph.managed import RemainingSteps
 from tracegraph.pregel import Pregel
-from tracegraph.runtime import Runtime
 from tracegraph.types import Command, StateUpdate, interrupt
-
-THREAD: Any = {"configurable": {"thread_id": "t"}}
-X = {"log": ["x"]}
-
-
-class State(TypedDict, total=False):
-    log: Annotated[list[Any], operator.add]
-
-
-class Counted(State, total=False):
-    left: RemainingSteps
-
-
-def says(word: str) -> Any:
-    """Return a node that logs a word."""
-    return lambda state: {"log": [word]}
-
-
-def asks(state: State) -> Any:
-    """Log the answer to a question."""
-    return {"log": [interrupt("?")]}
-
-
-def chain(saver: Any = None, **nodes: Any) -> Any:
-    """Return a saved graph that runs *nodes* in a row; by default two that speak."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    nodes = nodes or {"a": says("a"), "b": says("b")}
-    graph.add_sequence(list(nodes.items()))
-    graph.add_edge(START, next(iter(nodes)))
-    return graph.compile(checkpointer=saver or InMemorySaver())
-
-
-def branching(path: Any, **options: Any) -> Any:
-    """Return a saved graph whose first node goes where *path* says: to "b", or to the end."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("a", says("a"))
-    graph.add_node("b", says("b"))
-    graph.add_edge(START, "a")
-    graph.add_conditional_edges("a", path, ["b", END])
-    return graph.compile(checkpointer=InMemorySaver(), **options)
-
-
-def joined(**nodes: Any) -> Any:
-    """Return a saved graph that runs *nodes* at once, and then ``j``, before which it pauses."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    for name, body in nodes.items():
-        graph.add_node(name, body)
-        graph.add_edge(START, name)
-    graph.add_node("j", says("j"))
-    graph.add_edge(list(nodes), "j")
-    return graph.compile(checkpointer=InMemorySaver(), interrupt_before=["j"])
-
-
-def update(colour: Colour, app: Any, values: Any, as_node: str | None = None, *, config: Any = THREAD, **options: Any) -> Any:
-    """Update a thread in the given colour."""
-    if colour.name == "sync":
-        return app.update_state(config, values, as_node, **options)
-    return asyncio.run(app.aupdate_state(config, values, as_node, **options))
-
-
-def bulk(colour: Colour, app: Any, *supersteps: Any, config: Any = THREAD) -> Any:
-    """Update a thread superstep by superstep in the given colour."""
-    if colour.name == "sync":
-        return app.bulk_update_state(config, supersteps)
-    return asyncio.run(app.abulk_update_state(config, supersteps))
 
 
 @pytest.fixture
@@ -244,22 +189,6 @@ def test_an_update_keeps_the_trace_of_the_run_before_it(colour: Colour) -> None:
 # --- subgraphs --------------------------------------------------------------------------------------------------
 
 
-def enclosing(inner: Any, **options: Any) -> Any:
-    """Return a saved graph whose one node is *inner*."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("inner", inner)
-    graph.add_edge(START, "inner")
-    return graph.compile(checkpointer=InMemorySaver(), **options)
-
-
-def inner_graph(**options: Any) -> Any:
-    """Return a graph that asks."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("ask", asks)
-    graph.add_edge(START, "ask")
-    return graph.compile(**options)
-
-
 def test_a_subgraph_is_updated_where_its_state_is(colour: Colour) -> None:
     """However deep; the address returned says at which checkpoints the enclosing graphs were."""
     app = enclosing(enclosing(inner_graph()))
@@ -314,145 +243,6 @@ def test_what_has_no_state_cannot_be_updated(colour: Colour, done: Any) -> None:
     unknown = {"configurable": {"thread_id": "t", "checkpoint_id": "1f0aaaaa-0000-6000-8000-000000000000"}}
     with pytest.raises(InvalidInputError, match="has no checkpoint '1f0aaaaa"):
         update(colour, done, X, "a", config=unknown)
-
-
-# --- path functions ---------------------------------------------------------------------------------------------
-
-
-def test_a_path_function_finds_what_it_finds_in_a_run(colour: Colour) -> None:
-    """The config of the node's task, the store, managed values, the state with the update applied."""
-    seen: list[Any] = []
-
-    def path(state: Counted, config: RunnableConfig, runtime: Runtime[Any]) -> str:
-        node = config.get("metadata", {})["langgraph_node"]
-        seen.append((state, node, runtime.store, get_config() is config))
-        return "b"
-
-    app = branching(path, store="a store")
-    update(colour, app, X, "a")
-
-    assert app.get_state(THREAD).next == ("b",)
-    assert seen == [({"log": ["x"], "left": 2}, "a", "a store", True)]
-    with pytest.raises(RuntimeError, match="outside a run"):
-        get_config()
-
-
-def test_a_path_function_may_call_a_graph(colour: Colour) -> None:
-    """It runs, and is not saved with the thread."""
-    helper = chain_without_saver()
-    app = branching(lambda state: "b" if helper.invoke({"log": []})["log"] == ["h"] else END)
-    made = update(colour, app, X, "a")
-
-    assert app.get_state(THREAD).next == ("b",)
-    assert [saved.config for saved in app.checkpointer.list({"configurable": {"thread_id": "t"}})] == [made]
-
-
-def chain_without_saver() -> Any:
-    """Return a graph of one node that nobody saves."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("h", says("h"))
-    graph.add_edge(START, "h")
-    return graph.compile()
-
-
-def test_an_async_path_function_needs_the_async_method(colour: Colour) -> None:
-    """The sync one names it, and has written nothing."""
-
-    async def path(state: State) -> str:
-        await asyncio.sleep(0)
-        return "b" if get_config() else END
-
-    app = branching(path)
-    if colour.name == "async":
-        update(colour, app, X, "a")
-        assert app.get_state(THREAD).next == ("b",)
-    else:
-        with pytest.raises(TypeError, match=r"path function 'path' is async: use aupdate_state\(\)"):
-            update(colour, app, X, "a")
-        assert app.get_state(THREAD).created_at is None
-
-
-def test_a_path_function_that_turns_out_async_is_told_apart(colour: Colour) -> None:
-    """What a lambda returns is known only when it is called."""
-
-    async def later() -> str:
-        return "b"
-
-    app = branching(lambda state: later())
-    if colour.name == "async":
-        update(colour, app, X, "a")
-        assert app.get_state(THREAD).next == ("b",)
-    else:
-        with pytest.raises(TypeError, match="is async"):
-            update(colour, app, X, "a")
-
-
-def test_a_path_function_that_returns_something_else_to_wait_for_is_async_too(colour: Colour) -> None:
-    """A coroutine is not the only thing that can be awaited."""
-
-    class Soon:
-        """Awaitable, and nothing else."""
-
-        def __await__(self) -> Any:
-            yield from ()
-            return "b"
-
-    app = branching(lambda state: Soon())
-    if colour.name == "async":
-        update(colour, app, X, "a")
-        assert app.get_state(THREAD).next == ("b",)
-    else:
-        with pytest.raises(TypeError, match="is async"):
-            update(colour, app, X, "a")
-
-
-def test_a_path_function_of_a_subgraph_has_the_store_of_the_graph_around_it(colour: Colour) -> None:
-    """As in a run."""
-    seen: list[Any] = []
-
-    def path(state: State, runtime: Runtime[Any]) -> str:
-        seen.append(runtime.store)
-        return END
-
-    inner: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    inner.add_node("ask", asks)
-    inner.add_edge(START, "ask")
-    inner.add_conditional_edges("ask", path, [END])
-    app = enclosing(inner.compile(), store="a store")
-    colour.invoke(app, {"log": []}, THREAD)
-    (task,) = app.get_state(THREAD).tasks
-
-    update(colour, app, X, "ask", config={"configurable": {"thread_id": "t", "checkpoint_ns": f"inner:{task.id}"}})
-
-    assert seen == ["a store"]
-
-
-def test_an_error_of_a_path_function_comes_out(colour: Colour, done: Any) -> None:
-    """And nothing is written."""
-    app = branching(lambda state: 1 / 0)
-
-    with pytest.raises(ZeroDivisionError):
-        update(colour, app, X, "a")
-
-    assert app.get_state(THREAD).created_at is None
-
-
-def test_a_path_function_may_be_a_runnable(colour: Colour) -> None:
-    """It gets the config as its second argument."""
-
-    class Router:
-        """The duck type of a Runnable."""
-
-        def invoke(self, state: Any, config: Any = None) -> str:
-            return "b" if config["metadata"]["langgraph_node"] == "a" else END
-
-        async def ainvoke(self, state: Any, config: Any = None) -> str:
-            return self.invoke(state, config)
-
-    app = branching(Router())
-    update(colour, app, X, "a")
-
-    assert app.get_state(THREAD).next == ("b",)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------
