@@ -29,8 +29,8 @@ __all__ = [
     "thin",
 ]
 
-BlobRow: TypeAlias = tuple[str, Version, str, bytes]
-"""(channel, short version, kind, value)"""
+BlobRow: TypeAlias = tuple[Version, str, str, bytes]
+"""(short version, channel, kind, value)"""
 
 WriteRow: TypeAlias = tuple[str, int, str, str, str, bytes]
 """(task id, slot, task path, channel, kind, value)"""
@@ -174,10 +174,10 @@ def _drop(cursor: Cursor, gone: Collection[Key]) -> None:
         cursor.executemany(statement, gone)
     for place in {place for place, _id in gone}:
         used = {
-            (name, short(version))
+            (short(version), name)
             for checkpoint_id, record in cursor.execute(sql.RECORDS, (place,))
             for name, version in checkpoint_of(checkpoint_id, record)["channel_versions"].items()
         }
-        unused = [(row,) for row, *key in cursor.execute(sql.BLOB_KEYS, (place,)) if tuple(key) not in used]
+        unused = [(place, *key) for key in cursor.execute(sql.BLOB_KEYS, (place,)) if key not in used]
         cursor.executemany(sql.DROP_BLOB, unused)
         cursor.execute(sql.DROP_EMPTY_PLACE, (place,))

@@ -21,25 +21,29 @@ __all__ = ["checkpoint_of", "conditions_of", "dumped", "matches", "metadata_of",
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode  # json.dumps() would make an encoder a call
 _COUNTER_DIGITS = 32
 _VERSION_LENGTH = 49
+_BEFORE_A = ord("a") - 1
 
 
 def short(version: Version) -> Version:
     """Return a version as it is stored: the texts that our savers make lose their leading zeros.
 
+    A letter in front says how many digits the counter has, so that they sort as before.
+
     >>> short("00000000000000000000000000000012.0034567890123456"), short("v1"), short(3)
-    ('12.0034567890123456', '=v1', 3)
+    ('b12.0034567890123456', '=v1', 3)
     """
     if not isinstance(version, str):
         return version
-    if len(version) == _VERSION_LENGTH and version[:_COUNTER_DIGITS].isdecimal():
-        return version.lstrip("0")
+    if len(version) == _VERSION_LENGTH and version[_COUNTER_DIGITS] == "." and version[:_COUNTER_DIGITS].isdecimal():
+        stripped = version.lstrip("0")
+        return f"{chr(_BEFORE_A + stripped.index('.'))}{stripped}"
     return f"={version}"
 
 
 def _long(stored: Version) -> Version:
     if not isinstance(stored, str):
         return stored
-    return stored[1:] if stored[:1] == "=" else stored.rjust(_VERSION_LENGTH, "0")
+    return stored[1:] if stored[0] == "=" else stored[1:].rjust(_VERSION_LENGTH, "0")
 
 
 def record_of(checkpoint: Checkpoint) -> bytes:

@@ -98,7 +98,7 @@ class SqliteSaver(BaseCheckpointSaver):
         thread_id, ns, parent_id = _parts(config)
         values, serde = checkpoint["channel_values"], self.serde
         blobs = [
-            (name, short(version), *dumped(serde, name, values[name])) for name, version in new_versions.items() if name in values
+            (short(version), name, *dumped(serde, name, values[name])) for name, version in new_versions.items() if name in values
         ]
         full = get_checkpoint_metadata(config, metadata)
         run_id = full.get("run_id")

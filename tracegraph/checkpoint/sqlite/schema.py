@@ -23,21 +23,22 @@ MIGRATIONS: Final = (
             place INTEGER PRIMARY KEY AUTOINCREMENT, thread_id TEXT NOT NULL, ns TEXT NOT NULL, UNIQUE (thread_id, ns)
         )
         """,
-        # record: see rows.py. Not WITHOUT ROWID, here and for the values: rows are long, and such a tree would get deep.
+        # Keys begin with what grows, so that a save changes neighbouring pages: each changed page is written whole.
+        # record: see rows.py.
         """
         CREATE TABLE tracegraph_checkpoints (
-            place INTEGER NOT NULL, id TEXT NOT NULL, parent_id TEXT, run_id TEXT, record BLOB NOT NULL, metadata TEXT NOT NULL
-        )
+            place INTEGER NOT NULL, id TEXT NOT NULL, parent_id TEXT, run_id TEXT, record BLOB NOT NULL, metadata TEXT NOT NULL,
+            PRIMARY KEY (place, id)
+        ) WITHOUT ROWID
         """,
-        "CREATE UNIQUE INDEX tracegraph_checkpoints_by_id ON tracegraph_checkpoints(place, id)",
         "CREATE INDEX tracegraph_checkpoints_by_run ON tracegraph_checkpoints(run_id) WHERE run_id IS NOT NULL",
         # version has no type, so that numbers stay numbers and texts stay texts.
         """
         CREATE TABLE tracegraph_blobs (
-            place INTEGER NOT NULL, channel TEXT NOT NULL, version NOT NULL, kind TEXT NOT NULL, value BLOB NOT NULL
-        )
+            place INTEGER NOT NULL, version NOT NULL, channel TEXT NOT NULL, kind TEXT NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY (place, version, channel)
+        ) WITHOUT ROWID
         """,
-        "CREATE UNIQUE INDEX tracegraph_blobs_by_version ON tracegraph_blobs(place, channel, version)",
         """
         CREATE TABLE tracegraph_writes (
             place INTEGER NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, slot INTEGER NOT NULL,

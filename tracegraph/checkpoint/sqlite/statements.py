@@ -22,8 +22,8 @@ ON CONFLICT (place, id) DO UPDATE SET
     parent_id = excluded.parent_id, run_id = excluded.run_id, record = excluded.record, metadata = excluded.metadata
 """
 PUT_BLOB: Final = """
-INSERT INTO tracegraph_blobs (place, channel, version, kind, value) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (place, channel, version) DO UPDATE SET kind = excluded.kind, value = excluded.value
+INSERT INTO tracegraph_blobs (place, version, channel, kind, value) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (place, version, channel) DO UPDATE SET kind = excluded.kind, value = excluded.value
 """
 # A task that runs again does not change what it wrote; its error, question and answers are those of the last time.
 PUT_WRITE: Final = """
@@ -44,7 +44,7 @@ GET_NAMED: Final = f"{_CHECKPOINT} AND c.id = ?"
 # The channels and versions come as one JSON object: one statement for any number of them.
 GET_VALUES: Final = """
 SELECT b.channel, b.kind, b.value FROM json_each(?) wanted
-CROSS JOIN tracegraph_blobs b ON b.place = ? AND b.channel = wanted.key AND b.version = wanted.value
+CROSS JOIN tracegraph_blobs b ON b.place = ? AND b.version = wanted.value AND b.channel = wanted.key
 """
 GET_WRITES: Final = """
 SELECT task_id, channel, kind, value FROM tracegraph_writes WHERE place = ? AND checkpoint_id = ?
@@ -61,11 +61,11 @@ FORGET: Final = tuple(
 COPY: Final = (
     """
     INSERT INTO tracegraph_checkpoints (place, id, parent_id, run_id, record, metadata)
-    SELECT ?, id, parent_id, run_id, record, metadata FROM tracegraph_checkpoints WHERE place = ? ORDER BY id
+    SELECT ?, id, parent_id, run_id, record, metadata FROM tracegraph_checkpoints WHERE place = ?
     """,
     """
-    INSERT INTO tracegraph_blobs (place, channel, version, kind, value)
-    SELECT ?, channel, version, kind, value FROM tracegraph_blobs WHERE place = ? ORDER BY rowid
+    INSERT INTO tracegraph_blobs (place, version, channel, kind, value)
+    SELECT ?, version, channel, kind, value FROM tracegraph_blobs WHERE place = ?
     """,
     """
     INSERT INTO tracegraph_writes (place, checkpoint_id, task_id, slot, task_path, channel, kind, value)
@@ -81,8 +81,8 @@ DROP: Final = (
     "DELETE FROM tracegraph_checkpoints WHERE place = ? AND id = ?",
 )
 RECORDS: Final = "SELECT id, record FROM tracegraph_checkpoints WHERE place = ?"
-BLOB_KEYS: Final = "SELECT rowid, channel, version FROM tracegraph_blobs WHERE place = ?"
-DROP_BLOB: Final = "DELETE FROM tracegraph_blobs WHERE rowid = ?"
+BLOB_KEYS: Final = "SELECT version, channel FROM tracegraph_blobs WHERE place = ?"
+DROP_BLOB: Final = "DELETE FROM tracegraph_blobs WHERE place = ? AND version = ? AND channel = ?"
 DROP_EMPTY_PLACE: Final = """
 DELETE FROM tracegraph_places WHERE place = ?1
 AND NOT EXISTS (SELECT 1 FROM tracegraph_checkpoints WHERE place = ?1)
