@@ -21,16 +21,13 @@ from tracegraph.pregel.history import history_flow
 from tracegraph.pregel.launch import CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
+from tracegraph.pregel.streaming import StreamPlan, checked_keys, of_parts
 from tracegraph.pregel.validation import check_graph, refuse_unsupported
-from tracegraph.stream.parts import Part, Shape, checked_modes
-from tracegraph.stream.projector import Projector
+from tracegraph.stream.parts import Shape
 from tracegraph.stream.readers import AsyncPartReader, PartReader
 from tracegraph.types import Durability, GraphOutput, RetryPolicy, StateSnapshot
 
 __all__ = ["Pregel"]
-
-_LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
-"""Modes whose parts are read while nodes run."""
 
 
 class Pregel:
@@ -222,7 +219,7 @@ class Pregel:
             run = SyncRun(self._launch(input, config, options))
             return self._result(run.drive(), run, output_keys, version)
         reader = self._reader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
-        return _of_parts(list(reader), stream_mode, version)
+        return of_parts(list(reader), stream_mode, version)
 
     async def ainvoke(
         self,
@@ -252,7 +249,7 @@ class Pregel:
             run = AsyncRun(self._launch(input, config, options))
             return self._result(await run.drive(), run, output_keys, version)
         reader = self._areader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
-        return _of_parts([part async for part in reader], stream_mode, version)
+        return of_parts([part async for part in reader], stream_mode, version)
 
     def stream(
         self,
@@ -360,7 +357,7 @@ class Pregel:
     def _check_output(self, output_keys: str | Sequence[str] | None, version: str) -> None:
         Shape.of("values", subgraphs=False, version=version)
         if output_keys is not None:
-            _checked_keys(self, output_keys)
+            checked_keys(self, output_keys)
 
     def _output_keys(self, given: str | Sequence[str] | None) -> str | Sequence[str]:
         return self.output_channels if given is None else given
@@ -398,7 +395,7 @@ class Pregel:
         subgraphs: bool,
         version: str,
     ) -> PartReader:
-        plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
+        plan = StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
 
         def make() -> SyncRun:
             launch = self._launch(given, config, options)
@@ -420,7 +417,7 @@ class Pregel:
         subgraphs: bool,
         version: str,
     ) -> AsyncPartReader:
-        plan = _StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
+        plan = StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
 
         def make() -> AsyncRun:
             launch = self._launch(given, config, options)
@@ -430,64 +427,6 @@ class Pregel:
             return run
 
         return AsyncPartReader(make, plan.format)
-
-
-class _StreamPlan:
-    """What a ``stream`` call asked for, checked at the call."""
-
-    def __init__(self, graph: Pregel, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str) -> None:
-        self._modes = checked_modes(mode)
-        self._printed = frozenset(checked_modes(print_mode))
-        self._subgraphs = subgraphs
-        self._keys = graph.stream_channels if output_keys is None else _checked_keys(graph, output_keys)
-        self._eager = graph.stream_eager
-        self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter()
-
-    def prepare(self, launch: Launch) -> None:
-        """Tell the driver that somebody reads while it runs."""
-        launch.is_streaming = True
-        launch.is_live = self._subgraphs or self._eager or not _LIVE_MODES.isdisjoint(self._modes)
-
-    def connect(self, run: SyncRun | AsyncRun) -> None:
-        """Let the run's events become parts."""
-        wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
-
-        def sink(part: Part) -> None:
-            if part.mode in printed:
-                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
-            if part.mode in wanted:
-                parts.append(part)
-                run.ring()
-
-        projector = Projector(
-            (*self._modes, *self._printed),
-            run_id=run.run_id,
-            ns=run.ns,
-            subgraphs=self._subgraphs,
-            output_keys=self._keys,
-            sink=sink,
-        )
-        run.launch.own_observers = [*run.launch.own_observers, projector]
-
-
-def _checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:
-    from tracegraph.errors import InvalidInputError
-
-    for key in (keys,) if isinstance(keys, str) else keys:
-        if key not in graph.channels:
-            raise InvalidInputError(
-                f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}"
-            )
-    return keys
-
-
-def _of_parts(parts: list[Any], stream_mode: str | Sequence[str], version: str) -> Any:
-    if stream_mode != "values":
-        return parts
-    last = parts[-1] if parts else None
-    if version != "v2":
-        return last
-    return GraphOutput(None) if last is None else GraphOutput(last["data"], last["interrupts"])
 
 
 def _keyed(key: str, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.drivers.effects import Flow, ListTuples, ask
+from tracegraph.pregel.addressing import graph_at
 from tracegraph.pregel.snapshot import saver_of, snapshot, thread_config
 from tracegraph.types import StateSnapshot
 
@@ -19,6 +20,7 @@ def history_flow(
 ) -> Flow[list[StateSnapshot]]:
     """Load a thread's snapshots, newest first."""
     saver = saver_of(graph)
-    _, address = thread_config(graph, config)
+    spec, address = thread_config(graph, config)
     found = yield from ask(ListTuples(saver, address, filter, before, limit))
-    return [snapshot(graph, saved, is_live=False, nested={}) for saved in found]
+    at = graph_at(graph, spec.checkpoint_ns)
+    return [snapshot(at, saved, is_live=False, nested={}) for saved in found]

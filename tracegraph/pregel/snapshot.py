@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
-from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, RETURN, SKIPPED_WRITES, UNFINISHED_WRITES
+from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, SKIPPED_WRITES, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.identity import task_namespace, without_ids
@@ -15,6 +15,7 @@ from tracegraph.engine.plan import plan_step
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.views import read
 from tracegraph.errors import InvalidInputError
+from tracegraph.pregel.addressing import graph_at
 from tracegraph.records import CheckpointTuple, Write
 from tracegraph.types import PregelTask, StateSnapshot
 
@@ -55,16 +56,23 @@ def state_flow(graph: Pregel, config: Any, *, subgraphs: bool) -> Flow[StateSnap
     saved = yield from ask(GetTuple(saver, address))
     if saved is None:
         return StateSnapshot({}, (), address, None, None, None, (), ())
+    return (yield from _snapshot_flow(graph_at(graph, spec.checkpoint_ns), saver, saved, spec.checkpoint_id is None, subgraphs))
+
+
+def _snapshot_flow(
+    graph: Pregel, saver: BaseCheckpointSaver, saved: CheckpointTuple, is_live: bool, subgraphs: bool
+) -> Flow[StateSnapshot]:
     nested: dict[str, Any] = {}
-    if subgraphs:
-        for task in _plan(graph, saved)[1]:
-            child = task.node.subgraph
-            if child is not None:
-                inner = {
-                    "configurable": {"thread_id": spec.thread_id, "checkpoint_ns": _child_ns(spec.checkpoint_ns, task, child)}
-                }
-                nested[task.id] = yield from state_flow(child.copy({"checkpointer": saver}), inner, subgraphs=True)
-    return snapshot(graph, saved, is_live=spec.checkpoint_id is None, nested=nested)
+    where = saved.config["configurable"]
+    for task in _plan(graph, saved)[1] if subgraphs else ():
+        child = task.node.subgraph
+        if child is not None:
+            ns = _child_ns(where.get("checkpoint_ns", ""), task, child)
+            inner = {"configurable": {"thread_id": where["thread_id"], "checkpoint_ns": ns}}
+            found = yield from ask(GetTuple(saver, inner))
+            if found is not None:
+                nested[task.id] = yield from _snapshot_flow(child, saver, found, True, subgraphs)
+    return snapshot(graph, saved, is_live=is_live, nested=nested)
 
 
 def _child_ns(ns: str, task: Task, child: Pregel) -> str:
@@ -106,7 +114,8 @@ def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: di
         except Exception:  # noqa: BLE001  # reducers are user code
             # The step failed because its writes cannot be applied; the state before it must stay readable.
             finished = []
-    shown = tuple(_shown(graph, task, by_task.get(task.id, []), nested.get(task.id), is_live, task in finished) for task in tasks)
+    states = {task.id: nested.get(task.id) or _address_of(saved, task) for task in tasks}
+    shown = tuple(_shown(graph, t, by_task.get(t.id, []), states[t.id], is_live, t in finished) for t in tasks)
     names = tuple(task.node.name for task in tasks if not (is_live and task in finished))
     return StateSnapshot(
         values=read(values, graph.stream_channels),
@@ -120,13 +129,17 @@ def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: di
     )
 
 
-def _shown(graph: Pregel, task: Task, writes: list[Write], nested: Any, is_live: bool, is_finished: bool) -> PregelTask:
+def _address_of(saved: CheckpointTuple, task: Task) -> Any:
+    """Return the config that reads the state of a task's subgraph, None if it has none."""
+    if task.node.subgraph is None:
+        return None
+    ns = _child_ns(task.ns, task, task.node.subgraph)
+    return {"configurable": {"thread_id": saved.config["configurable"]["thread_id"], "checkpoint_ns": ns}}
+
+
+def _shown(graph: Pregel, task: Task, writes: list[Write], state: Any, is_live: bool, is_finished: bool) -> PregelTask:
     error = next((value for channel, value in writes if channel == ERROR), None)
     asked = tuple(question for channel, value in writes if channel == INTERRUPT for question in value)
-    state = nested
-    if state is None and task.node.subgraph is not None:
-        ns = _child_ns(task.ns, task, task.node.subgraph)
-        state = {"configurable": {"checkpoint_ns": ns}}
     return PregelTask(
         id=task.id,
         name=task.node.name,
@@ -140,9 +153,6 @@ def _shown(graph: Pregel, task: Task, writes: list[Write], nested: Any, is_live:
 
 def _result(graph: Pregel, writes: list[Write]) -> Any:
     """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``."""
-    for channel, value in writes:
-        if channel == RETURN:
-            return value
     found: dict[str, Any] = {}
     keys = graph.stream_channels_list
     for channel in dict.fromkeys(c for c, _ in writes if c in keys):

@@ -17,8 +17,6 @@ from tracegraph.constants import (
     END,
     INPUT,
     INTERRUPT,
-    NS_END,
-    NS_SEP,
     NULL_TASK_ID,
     SKIPPED_WRITES,
     START,
@@ -36,6 +34,7 @@ from tracegraph.engine.plan import plan_step
 from tracegraph.engine.saving import checkpoint_record
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.errors import GraphInterrupt, InvalidInputError, InvalidUpdateError, ParentCommand
+from tracegraph.pregel.addressing import graph_at
 from tracegraph.pregel.bystander import bystander
 from tracegraph.pregel.snapshot import saver_of, thread_config
 from tracegraph.records import CheckpointMetadata, CheckpointTuple, Write
@@ -124,7 +123,7 @@ def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Upda
     assert spec.thread_id is not None
     ns = spec.checkpoint_ns
     port = SaverPort(saver, thread_id=spec.thread_id, ns=ns, configurable=spec.configurable, metadata=spec.metadata)
-    target = _graph_at(graph, ns) if ns else graph
+    target = graph_at(graph, ns)
     if target.store is not graph.store:
         target = target.copy({"store": graph.store})  # as in a run, where a subgraph has the store of the graph around it
     checkpoint_id = spec.checkpoint_id or spec.checkpoint_map.get(ns)
@@ -137,24 +136,6 @@ def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Upda
     if edit.parents:
         address["checkpoint_map"] = {**edit.parents, ns: checkpoint_id}
     return {"configurable": address}
-
-
-def _graph_at(graph: Pregel, ns: str) -> Pregel:
-    """Return the subgraph whose state is filed under a namespace.
-
-    Raises:
-        InvalidInputError: there is none.
-    """
-    found = graph
-    for segment in ns.split(NS_SEP):
-        if segment.isdigit():
-            continue  # the second and later calls of one task
-        name = segment.partition(NS_END)[0]
-        child: Pregel | None = found.nodes[name].subgraph if name in found.nodes else None
-        if child is None or child.checkpointer is False:
-            raise InvalidInputError(f"checkpoint_ns {ns!r} leads to no state: {name!r} is no subgraph that is saved")
-        found = child
-    return found
 
 
 @dataclass(slots=True)

@@ -1,0 +1,84 @@
+"""What a ``stream`` call asks for, and how a run's events become its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.drivers.async_driver import AsyncRun
+from tracegraph.drivers.run import Launch
+from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.errors import InvalidInputError
+from tracegraph.stream.parts import Part, Shape, checked_modes
+from tracegraph.stream.projector import Projector
+from tracegraph.types import GraphOutput
+
+if TYPE_CHECKING:
+    from tracegraph.pregel.graph import Pregel
+
+__all__ = ["StreamPlan", "checked_keys", "of_parts"]
+
+_LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
+"""Modes whose parts are read while nodes run."""
+
+
+class StreamPlan:
+    """What a ``stream`` call asked for, checked at the call."""
+
+    def __init__(self, graph: Pregel, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str) -> None:
+        self._modes = checked_modes(mode)
+        self._printed = frozenset(checked_modes(print_mode))
+        self._subgraphs = subgraphs
+        self._keys = graph.stream_channels if output_keys is None else checked_keys(graph, output_keys)
+        self._eager = graph.stream_eager
+        self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter()
+
+    def prepare(self, launch: Launch) -> None:
+        """Tell the driver that somebody reads while it runs."""
+        launch.is_streaming = True
+        launch.is_live = self._subgraphs or self._eager or not _LIVE_MODES.isdisjoint(self._modes)
+
+    def connect(self, run: SyncRun | AsyncRun) -> None:
+        """Let the run's events become parts."""
+        wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
+
+        def sink(part: Part) -> None:
+            if part.mode in printed:
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
+            if part.mode in wanted:
+                parts.append(part)
+                run.ring()
+
+        projector = Projector(
+            (*self._modes, *self._printed),
+            run_id=run.run_id,
+            ns=run.ns,
+            subgraphs=self._subgraphs,
+            output_keys=self._keys,
+            sink=sink,
+        )
+        run.launch.own_observers = [*run.launch.own_observers, projector]
+
+
+def checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:
+    """Return *keys*.
+
+    Raises:
+        InvalidInputError: one of them is no channel.
+    """
+    for key in (keys,) if isinstance(keys, str) else keys:
+        if key not in graph.channels:
+            raise InvalidInputError(
+                f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}"
+            )
+    return keys
+
+
+def of_parts(parts: list[Any], stream_mode: str | Sequence[str], version: str) -> Any:
+    """Return what ``invoke`` returns of a streamed run: the last values, or with another mode all parts."""
+    if stream_mode != "values":
+        return parts
+    last = parts[-1] if parts else None
+    if version != "v2":
+        return last
+    return GraphOutput(None) if last is None else GraphOutput(last["data"], last["interrupts"])
