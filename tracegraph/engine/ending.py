@@ -79,8 +79,6 @@ def finish(
     values: dict[str, Any] | None = None,
 ) -> None:
     """Close the run: open tasks are announced as ended, exit saves and the Finish action are ordered."""
-    if engine.phase == "closed":
-        return
     _close_open_tasks(engine, decision, "abandoned" if status == "abandoned" else "cancelled", reason or status, at_ns)
     if engine.phase == "running":
         engine.announce.superstep_ended(decision, engine.tasks, None, engine.saving.checkpoint_id, at_ns)

@@ -15,12 +15,10 @@ def policies_of(task: Task, default: Sequence[RetryPolicy]) -> Sequence[RetryPol
     return task.node.retry_policies or default
 
 
-def matching_policy(task: Task, error: BaseException, default: Sequence[RetryPolicy]) -> RetryPolicy | None:
+def matching_policy(task: Task, error: Exception, default: Sequence[RetryPolicy]) -> RetryPolicy | None:
     """Return the first policy whose ``retry_on`` covers *error*; called by drivers, outside the run's lock.
 
     Raises:
         TypeError: a policy's ``retry_on`` is nothing that can decide.
     """
-    if not isinstance(error, Exception):
-        return None
     return next((policy for policy in policies_of(task, default) if policy.matches(error)), None)

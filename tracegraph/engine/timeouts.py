@@ -25,8 +25,8 @@ def arm_timeout(decision: Decision, task: Task, at_ns: int) -> None:
 def check_timeout(decision: Decision, task: Task, at_ns: int) -> None:
     """Order a running attempt abandoned if its time is up, else ask to be woken again."""
     deadline_ns, limit_s = task.deadline_ns, _limit_s(task)
-    if deadline_ns is None or limit_s is None:
-        return
+    assert deadline_ns is not None
+    assert limit_s is not None
     if at_ns < deadline_ns:
         decision.actions.append(WakeAt(deadline_ns))
         return

@@ -76,7 +76,8 @@ def fresh(task: Task, names: Sequence[str]) -> dict[str, Any]:
         elif batch is None and name not in clears:
             if name in view:
                 found[name] = isolated(view[name])
-        elif (rule := topology.channels.get(name)) is not None:
+        else:
+            rule = topology.channels[name]
             state = states[name] if name in states else view.get(name, MISSING)
             after = rule.cleared(state) if batch is None else rule.fold(state, batch)
             value = rule.peek(state if after is UNCHANGED else after)
