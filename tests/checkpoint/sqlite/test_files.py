@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
@@ -36,6 +37,19 @@ def test_new_file_is_private_and_one_that_is_there_keeps_its_mode(tmp_path: Path
     assert {mode for name, mode in modes.items() if name.startswith("a.db")} == {0o600}
     assert {mode for name, mode in modes.items() if name.startswith("b.db")} == {0o660}
     assert {"a.db", "a.db-wal", "a.db-shm"} <= set(modes)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
+def test_file_made_through_a_uri_is_private_too(tmp_path: Path) -> None:
+    """What a URI opens in memory makes no file."""
+    with SqliteSaver.from_conn_string(f"file:{tmp_path}/with%20space.db?cache=private") as saver:
+        put(saver)
+    with SqliteSaver.from_conn_string("file::memory:?cache=shared") as saver:
+        put(saver)
+    with SqliteSaver.from_conn_string(f"file:{tmp_path}/name?mode=memory") as saver:
+        put(saver)
+
+    assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {"with space.db": 0o600}
 
 
 @pytest.mark.parametrize(("option", "level"), [("normal", 1), ("full", 2)])
@@ -182,6 +196,33 @@ def test_saver_of_the_parent_process_is_refused(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.undo()
 
 
+async def test_async_saver_of_the_parent_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread did not come along, so that waiting for it would never end."""
+    async with AsyncSqliteSaver.from_conn_string(":memory:") as saver:
+        await saver.setup()
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+
+        with pytest.raises(SqliteSaverError, match="after the fork"):
+            await saver.aget_tuple(THREAD)
+
+        monkeypatch.undo()
+
+
+async def test_cancelled_save_is_over_before_the_next_call_begins() -> None:
+    """It is stored or not, but nothing overtakes it."""
+    async with AsyncSqliteSaver.from_conn_string(":memory:") as saver:
+        saving = asyncio.create_task(saver.aput(THREAD, empty_checkpoint(), {}, {}))
+        with saver._database._lock:
+            await asyncio.sleep(0)
+            saving.cancel()
+            following = asyncio.create_task(saver.aget_tuple(THREAD))
+            await asyncio.sleep(0)
+        found = await following
+
+        assert saving.cancelled()
+        assert found == saver.get_tuple(THREAD)
+
+
 def test_saving_while_a_save_is_under_way_in_the_same_thread() -> None:
     """A dropped reader may save from the garbage collector; what fails inside does not undo what is around it."""
     with SqliteSaver.from_conn_string(":memory:") as saver:
@@ -202,4 +243,6 @@ async def test_async_saver_closes_its_file_and_thread(tmp_path: Path) -> None:
         assert saver.get_tuple(THREAD) == await saver.aget_tuple(THREAD) is not None
 
     assert not [each for each in threading.enumerate() if each.name.startswith("tracegraph-sqlite")]
+    with pytest.raises(SqliteSaverError, match="inside the `with` block"):
+        await saver.aget_tuple(THREAD)
     assert os.listdir(tmp_path) == ["a.db"]  # noqa: PTH208  # not blocking for long

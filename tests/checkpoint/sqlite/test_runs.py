@@ -113,6 +113,23 @@ def test_long_history_is_read_a_page_at_a_time() -> None:
         assert [each.metadata["step"] for each in saver.list(THREAD, filter={"step": 70})] == [70, 70]
 
 
+def test_checkpoint_that_goes_while_a_history_is_read_is_skipped() -> None:
+    """What is yielded after that was there when it was read; a name that does not exist lists nothing."""
+    ids: list[str] = []
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        fill(saver, "1", "", 3, ids)
+        fill(saver, "2", "", 1, ids)
+        reading = saver.list(None)
+        assert next(reading).checkpoint["id"] == ids[3]
+
+        saver.delete_thread("1")
+
+        assert list(reading) == []
+        missing = {"configurable": {"thread_id": "2", "checkpoint_id": ids[0]}}
+        assert list(saver.list(missing)) == []
+        saver.copy_thread("never there", "never there")
+
+
 def test_latest_checkpoint_is_found_by_index() -> None:
     """Neither a head nor a named checkpoint, nor its values and writes, are searched for by reading a table."""
     from tracegraph.checkpoint.sqlite import statements

@@ -67,4 +67,9 @@ class AsyncSqliteSaver(SqliteSaver):
         await self._off_loop(super().setup)
 
     async def _off_loop(self, call: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+        self._database.check_process()  # in a forked process the worker would never begin
+        try:
+            waiting = asyncio.get_running_loop().run_in_executor(self._worker, call)
+        except RuntimeError:  # the saver is closed, and the call will say so
+            return call()
+        return await waiting

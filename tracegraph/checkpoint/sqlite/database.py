@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tracegraph.checkpoint.sqlite.errors import SqliteSaverError, told
 from tracegraph.checkpoint.sqlite.schema import prepare
@@ -31,16 +32,27 @@ def connect(path: str | Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqli
         SqliteSaverError: it cannot be opened.
     """
     name = str(path)
-    is_uri = name.startswith("file:")
     try:
-        if not is_uri and name not in ("", ":memory:"):
+        if (new := _may_create(name)) is not None:
             with suppress(FileExistsError):
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        return sqlite3.connect(name, uri=is_uri, isolation_level=None, check_same_thread=False, timeout=busy_timeout_s)
+                os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return sqlite3.connect(
+            name, uri=name.startswith("file:"), isolation_level=None, check_same_thread=False, timeout=busy_timeout_s
+        )
     except OSError as error:
         raise SqliteSaverError(name, "cannot_open", str(error)) from error
     except sqlite3.Error as error:
         raise told(name, error) from error
+
+
+def _may_create(name: str) -> str | None:
+    """Return the file that SQLite would make if there is none."""
+    if not name.startswith("file:"):
+        return None if name in ("", ":memory:") else name
+    parts = urlsplit(name)
+    options = parse_qs(parts.query)
+    path = unquote(parts.path)
+    return None if path in ("", ":memory:") or "vfs" in options or options.get("mode", ["rwc"]) != ["rwc"] else path
 
 
 class Database:
@@ -60,6 +72,15 @@ class Database:
         self._depth = 0
         self._is_ready = False
 
+    def check_process(self) -> None:
+        """Make sure that the connection was not brought here by a fork.
+
+        Raises:
+            SqliteSaverError: it was.
+        """
+        if os.getpid() != self._process:
+            raise SqliteSaverError(self.path, "other_process", f"it was opened by process {self._process}")
+
     @contextmanager
     def transaction(self, begin: Literal["BEGIN", "BEGIN IMMEDIATE"]) -> Iterator[sqlite3.Cursor]:
         """Give a cursor inside a transaction: plain to read one state of everything, immediate to write.
@@ -67,8 +88,7 @@ class Database:
         Raises:
             SqliteSaverError: the database is full, locked, read-only, ...; nothing was written.
         """
-        if os.getpid() != self._process:  # before the lock: another thread may have held it when the process forked
-            raise SqliteSaverError(self.path, "other_process", f"it was opened by process {self._process}")
+        self.check_process()  # before the lock: another thread may have held it when the process forked
         with self._lock:
             try:
                 self._prepare()
@@ -90,9 +110,9 @@ class Database:
 
     @contextmanager
     def _outermost(self, cursor: sqlite3.Cursor, begin: str) -> Iterator[None]:
-        cursor.execute(begin)
         self._depth += 1
         try:
+            cursor.execute(begin)
             yield
             cursor.execute("COMMIT")
         except BaseException:
@@ -105,9 +125,9 @@ class Database:
     @contextmanager
     def _nested(self, cursor: sqlite3.Cursor) -> Iterator[None]:
         name = f"tracegraph_{self._depth}"
-        cursor.execute(f"SAVEPOINT {name}")
         self._depth += 1
         try:
+            cursor.execute(f"SAVEPOINT {name}")
             yield
         except BaseException:
             with suppress(sqlite3.Error):
