@@ -212,7 +212,7 @@ async def test_cancelled_save_is_over_before_the_next_call_begins() -> None:
     """It is stored or not, but nothing overtakes it."""
     async with AsyncSqliteSaver.from_conn_string(":memory:") as saver:
         saving = asyncio.create_task(saver.aput(THREAD, empty_checkpoint(), {}, {}))
-        with saver._database._lock:
+        with saver._database.lock:
             await asyncio.sleep(0)
             saving.cancel()
             following = asyncio.create_task(saver.aget_tuple(THREAD))

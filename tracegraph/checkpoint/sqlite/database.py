@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -68,9 +67,9 @@ class Database:
         self._synchronous = synchronous
         self._process = os.getpid()
         # Re-entrant: a reader that is dropped may save from inside the garbage collector, which may run anywhere.
-        self._lock = threading.RLock()
-        self._depth = 0
-        self._is_ready = False
+        self.lock = threading.RLock()
+        self.depth = 0
+        self.is_ready = False
 
     def check_process(self) -> None:
         """Make sure that the connection was not brought here by a fork.
@@ -81,62 +80,85 @@ class Database:
         if os.getpid() != self._process:
             raise SqliteSaverError(self.path, "other_process", f"it was opened by process {self._process}")
 
-    @contextmanager
-    def transaction(self, begin: Literal["BEGIN", "BEGIN IMMEDIATE"]) -> Iterator[sqlite3.Cursor]:
-        """Give a cursor inside a transaction: plain to read one state of everything, immediate to write.
+    def transaction(self, begin: Literal["BEGIN", "BEGIN IMMEDIATE"]) -> Transaction:
+        """Return a transaction, to be entered with ``with``: plain to read one state of everything, immediate to write."""
+        return Transaction(self, begin)
+
+    def make_ready(self) -> None:
+        """Make or update the tables.
 
         Raises:
-            SqliteSaverError: the database is full, locked, read-only, ...; nothing was written.
+            SqliteSaverError: somebody else has a transaction open on the connection, or the tables are not ours.
         """
-        self.check_process()  # before the lock: another thread may have held it when the process forked
-        with self._lock:
-            try:
-                self._prepare()
-                cursor = self.connection.cursor()
-                cursor.row_factory = None
-                with self._nested(cursor) if self._depth else self._outermost(cursor, begin):
-                    yield cursor
-            except sqlite3.Error as error:
-                raise told(self.path, error) from error
-
-    def _prepare(self) -> None:
-        if self._depth:
-            return
         if self.connection.in_transaction:
             raise SqliteSaverError(self.path, "in_transaction", "the connection has a transaction open")
-        if not self._is_ready:
-            prepare(self.connection, self.path, synchronous=self._synchronous, patience_s=BUSY_TIMEOUT_S)
-            self._is_ready = True
+        prepare(self.connection, self.path, synchronous=self._synchronous, patience_s=BUSY_TIMEOUT_S)
+        self.is_ready = True
 
-    @contextmanager
-    def _outermost(self, cursor: sqlite3.Cursor, begin: str) -> Iterator[None]:
-        self._depth += 1
-        try:
-            cursor.execute(begin)
-            yield
-            cursor.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # SQLite has rolled some errors back by itself
-                cursor.execute("ROLLBACK")
-            raise
-        finally:
-            self._depth -= 1
 
-    @contextmanager
-    def _nested(self, cursor: sqlite3.Cursor) -> Iterator[None]:
-        name = f"tracegraph_{self._depth}"
-        self._depth += 1
+class Transaction:
+    """A transaction that has the connection for itself; one inside another of the same thread is a savepoint of it.
+
+    Entering and leaving raise :class:`SqliteSaverError` where the database is full, locked, read-only, ...; then nothing
+    was written. Written out as a class because entering generators takes as long as a small statement.
+    """
+
+    __slots__ = ("_begin", "_commit", "_cursor", "_database", "_rollback")
+
+    def __init__(self, database: Database, begin: str) -> None:
+        self._database = database
+        self._begin, self._commit = begin, "COMMIT"
+        self._rollback: tuple[str, ...] = ("ROLLBACK",)
+
+    def __enter__(self) -> sqlite3.Cursor:
+        database = self._database
+        database.check_process()  # before the lock: another thread may have held it when the process forked
+        database.lock.acquire()
         try:
-            cursor.execute(f"SAVEPOINT {name}")
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                cursor.execute(f"ROLLBACK TO {name}")
+            if database.depth:
+                self._nest(f"tracegraph_{database.depth}")
+            elif not database.is_ready or database.connection.in_transaction:
+                database.make_ready()
+            self._cursor = cursor = database.connection.cursor()
+            cursor.row_factory = None
+            cursor.execute(self._begin)
+        except BaseException as error:
+            self._undo()
+            database.lock.release()
+            self._tell(error)
             raise
+        database.depth += 1
+        return cursor
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        database = self._database
+        try:
+            if error is None:
+                self._cursor.execute(self._commit)
+        except BaseException as failure:
+            self._undo()
+            self._tell(failure)
+            raise
+        else:
+            if error is not None:
+                self._undo()
+                self._tell(error)
         finally:
-            self._depth -= 1
-            with suppress(sqlite3.Error):
-                cursor.execute(f"RELEASE {name}")
+            database.depth -= 1
+            database.lock.release()
+
+    def _nest(self, name: str) -> None:
+        self._begin, self._commit = f"SAVEPOINT {name}", f"RELEASE {name}"
+        self._rollback = (f"ROLLBACK TO {name}", f"RELEASE {name}")
+
+    def _undo(self) -> None:
+        with suppress(sqlite3.Error, AttributeError):  # SQLite has rolled some errors back by itself
+            for statement in self._rollback:
+                self._cursor.execute(statement)
+
+    def _tell(self, error: BaseException) -> None:
+        if isinstance(error, sqlite3.Error) and (found := told(self._database.path, error)) is not error:
+            raise found from error
 
 
 def _path_of(connection: sqlite3.Connection) -> str:
