@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from tracegraph.channels.base import BaseChannel
 from tracegraph.config import RunnableConfig, merge_configs
 from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.drivers.effects import arun_flow, run_flow
-from tracegraph.drivers.run import Launch
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.engine.actions import Finish
 from tracegraph.engine.node import Node
@@ -18,16 +18,17 @@ from tracegraph.engine.topology import Topology
 from tracegraph.pregel import updating
 from tracegraph.pregel.batch import abatch, batch
 from tracegraph.pregel.history import history_flow
-from tracegraph.pregel.launch import CallOptions, make_launch
+from tracegraph.pregel.launch import CallArguments, CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
 from tracegraph.pregel.streaming import StreamPlan, checked_keys, of_parts
 from tracegraph.pregel.validation import check_graph, refuse_unsupported
-from tracegraph.stream.parts import Shape
 from tracegraph.stream.readers import AsyncPartReader, PartReader
-from tracegraph.types import Durability, GraphOutput, RetryPolicy, StateSnapshot
+from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot
 
 __all__ = ["Pregel"]
+
+R = TypeVar("R", SyncRun, AsyncRun)
 
 
 class Pregel:
@@ -192,33 +193,22 @@ class Pregel:
         input: Any,
         config: RunnableConfig | None = None,
         *,
-        context: Any = None,
         stream_mode: str | Sequence[str] = "values",
         print_mode: str | Sequence[str] = (),
         output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | str | None = None,
-        interrupt_after: Sequence[str] | str | None = None,
-        durability: Durability | None = None,
-        control: Any = None,
         version: Literal["v1", "v2"] = "v1",
+        **options: Unpack[CallArguments],
     ) -> Any:
         """Run to the end, or to an interrupt, and return the output.
 
         A pause shows as the key ``__interrupt__`` of the result, or, with ``version="v2"``, in ``GraphOutput.interrupts``.
         With another ``stream_mode`` the list of its parts is returned.
         """
-        options = CallOptions(
-            context=context,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
-        self._check_output(output_keys, version)
+        plan = self._plan(stream_mode, print_mode, self._output_keys(output_keys), subgraphs=False, version=version)
         if stream_mode == "values" and not print_mode:
-            run = SyncRun(self._launch(input, config, options))
+            run = SyncRun(make_launch(self, input, config, CallOptions(**options)))
             return self._result(run.drive(), run, output_keys, version)
-        reader = self._reader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
+        reader = PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
         return of_parts(list(reader), stream_mode, version)
 
     async def ainvoke(
@@ -226,29 +216,18 @@ class Pregel:
         input: Any,
         config: RunnableConfig | None = None,
         *,
-        context: Any = None,
         stream_mode: str | Sequence[str] = "values",
         print_mode: str | Sequence[str] = (),
         output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | str | None = None,
-        interrupt_after: Sequence[str] | str | None = None,
-        durability: Durability | None = None,
-        control: Any = None,
         version: Literal["v1", "v2"] = "v1",
+        **options: Unpack[CallArguments],
     ) -> Any:
         """Do what :meth:`invoke` does, on the running event loop."""
-        options = CallOptions(
-            context=context,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
-        self._check_output(output_keys, version)
+        plan = self._plan(stream_mode, print_mode, self._output_keys(output_keys), subgraphs=False, version=version)
         if stream_mode == "values" and not print_mode:
-            run = AsyncRun(self._launch(input, config, options))
+            run = AsyncRun(make_launch(self, input, config, CallOptions(**options)))
             return self._result(await run.drive(), run, output_keys, version)
-        reader = self._areader(input, config, options, stream_mode, print_mode, self._output_keys(output_keys), False, version)
+        reader = AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
         return of_parts([part async for part in reader], stream_mode, version)
 
     def stream(
@@ -256,60 +235,40 @@ class Pregel:
         input: Any,
         config: RunnableConfig | None = None,
         *,
-        context: Any = None,
         stream_mode: str | Sequence[str] | None = None,
         print_mode: str | Sequence[str] = (),
         output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | str | None = None,
-        interrupt_after: Sequence[str] | str | None = None,
-        durability: Durability | None = None,
-        control: Any = None,
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        **options: Unpack[CallArguments],
     ) -> PartReader:
         """Run and yield the parts of the chosen stream modes; nothing runs before the first one is asked for.
 
         One mode as a string gives bare payloads, several give ``(mode, payload)``; ``subgraphs`` puts the namespace in front,
         ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run.
         """
-        options = CallOptions(
-            context=context,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
-        mode = self._stream_mode(stream_mode)
-        return self._reader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
+        mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        return PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def astream(
         self,
         input: Any,
         config: RunnableConfig | None = None,
         *,
-        context: Any = None,
         stream_mode: str | Sequence[str] | None = None,
         print_mode: str | Sequence[str] = (),
         output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | str | None = None,
-        interrupt_after: Sequence[str] | str | None = None,
-        durability: Durability | None = None,
-        control: Any = None,
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        **options: Unpack[CallArguments],
     ) -> AsyncPartReader:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
-        options = CallOptions(
-            context=context,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
-        mode = self._stream_mode(stream_mode)
-        return self._areader(input, config, options, mode, self._print_mode(print_mode, debug), output_keys, subgraphs, version)
+        mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        return AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def batch(self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any) -> list[Any]:
         """Invoke once per input, in threads, and return the outputs in order; ``config`` is one or one per input."""
@@ -351,13 +310,17 @@ class Pregel:
 
     # --- inside --------------------------------------------------------------------------------------------
 
-    def _launch(self, given: Any, config: RunnableConfig | None, options: CallOptions) -> Launch:
-        return make_launch(self, given, config, options)
+    def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, subgraphs: bool, version: str) -> StreamPlan:
+        keys = self.stream_channels if output_keys is None else checked_keys(self, output_keys)
+        return StreamPlan(mode, print_mode, keys, subgraphs=subgraphs, is_eager=self.stream_eager, version=version)
 
-    def _check_output(self, output_keys: str | Sequence[str] | None, version: str) -> None:
-        Shape.of("values", subgraphs=False, version=version)
-        if output_keys is not None:
-            checked_keys(self, output_keys)
+    def _begin(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
+        """Make the run of a stream, which begins when its first part is asked for."""
+        launch = make_launch(self, given, config, options)
+        plan.prepare(launch)
+        run = kind(launch)
+        plan.connect(run)
+        return run
 
     def _output_keys(self, given: str | Sequence[str] | None) -> str | Sequence[str]:
         return self.output_channels if given is None else given
@@ -383,50 +346,6 @@ class Pregel:
             shown = list(finish.interrupts)
             return {**value, "__interrupt__": shown} if isinstance(value, dict) else {"__interrupt__": shown}
         return value
-
-    def _reader(
-        self,
-        given: Any,
-        config: Any,
-        options: CallOptions,
-        mode: Any,
-        print_mode: Any,
-        output_keys: Any,
-        subgraphs: bool,
-        version: str,
-    ) -> PartReader:
-        plan = StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
-
-        def make() -> SyncRun:
-            launch = self._launch(given, config, options)
-            plan.prepare(launch)
-            run = SyncRun(launch)
-            plan.connect(run)
-            return run
-
-        return PartReader(make, plan.format)
-
-    def _areader(
-        self,
-        given: Any,
-        config: Any,
-        options: CallOptions,
-        mode: Any,
-        print_mode: Any,
-        output_keys: Any,
-        subgraphs: bool,
-        version: str,
-    ) -> AsyncPartReader:
-        plan = StreamPlan(self, mode, print_mode, output_keys, subgraphs, version)
-
-        def make() -> AsyncRun:
-            launch = self._launch(given, config, options)
-            plan.prepare(launch)
-            run = AsyncRun(launch)
-            plan.connect(run)
-            return run
-
-        return AsyncPartReader(make, plan.format)
 
 
 def _keyed(key: str, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:

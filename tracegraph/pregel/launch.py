@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from tracegraph.callbacks.dispatch import HandlerObserver
@@ -31,9 +31,22 @@ from tracegraph.types import Durability
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
 
-__all__ = ["CallOptions", "make_launch", "resolve_saver"]
+__all__ = ["CallArguments", "CallOptions", "make_launch", "resolve_saver"]
 
 _new_bits = random.Random().getrandbits  # noqa: S311  # run ids need to be different, not secret
+
+
+class CallArguments(TypedDict, total=False):
+    """What ``invoke``, ``stream`` and their async twins take alike."""
+
+    context: Any
+    """The run's context: an instance of the context schema, or a dict it is made of."""
+    interrupt_before: Sequence[str] | str | None
+    """Nodes to pause before, "*" for all; instead of those given to ``compile()``."""
+    interrupt_after: Sequence[str] | str | None
+    durability: Durability | None
+    control: RunControl | None
+    """Handle through which the run can be asked to stop between two supersteps."""
 
 
 class CallOptions:

@@ -25,18 +25,20 @@ _LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
 class StreamPlan:
     """What a ``stream`` call asked for, checked at the call."""
 
-    def __init__(self, graph: Pregel, mode: Any, print_mode: Any, output_keys: Any, subgraphs: bool, version: str) -> None:
+    def __init__(
+        self, mode: Any, print_mode: Any, output_keys: str | Sequence[str], *, subgraphs: bool, is_eager: bool, version: str
+    ) -> None:
         self._modes = checked_modes(mode)
         self._printed = frozenset(checked_modes(print_mode))
         self._subgraphs = subgraphs
-        self._keys = graph.stream_channels if output_keys is None else checked_keys(graph, output_keys)
-        self._eager = graph.stream_eager
+        self._keys = output_keys
+        self._is_eager = is_eager
         self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter()
 
     def prepare(self, launch: Launch) -> None:
         """Tell the driver that somebody reads while it runs."""
         launch.is_streaming = True
-        launch.is_live = self._subgraphs or self._eager or not _LIVE_MODES.isdisjoint(self._modes)
+        launch.is_live = self._subgraphs or self._is_eager or not _LIVE_MODES.isdisjoint(self._modes)
 
     def connect(self, run: SyncRun | AsyncRun) -> None:
         """Let the run's events become parts."""
