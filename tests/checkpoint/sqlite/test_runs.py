@@ -18,6 +18,7 @@ from tracegraph.checkpoint.base import empty_checkpoint
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from tracegraph.checkpoint.sqlite.rows import short
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import Command, interrupt
 
@@ -179,6 +180,17 @@ def test_channels_and_versions_of_any_form_come_back() -> None:
     with SqliteSaver.from_conn_string(":memory:") as saver:
         saver.put(THREAD, checkpoint, {}, versions)
         assert saver.get(THREAD) == checkpoint
+
+
+def test_stored_versions_are_short_and_sort_as_the_versions_do() -> None:
+    """So that what a step changed lies side by side in the file."""
+    made = [f"{n:032}.{7 * n % 10:016}" for n in (0, 1, 9, 10, 12, 99, 100, 10**31)]
+
+    stored = [short(version) for version in made]
+
+    assert stored[4] == "b12.0000000000000004"
+    assert sorted(stored) == stored  # type: ignore[type-var]
+    assert [short(version) for version in ("v1", 3, 2.5)] == ["=v1", 3, 2.5]
 
 
 def test_deleting_and_pruning_leave_no_rows_behind() -> None:

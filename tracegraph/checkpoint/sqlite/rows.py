@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from msgpack import packb, unpackb  # type: ignore[import-untyped]
@@ -24,13 +25,12 @@ _VERSION_LENGTH = 49
 _BEFORE_A = ord("a") - 1
 
 
+# A version is written with every checkpoint until the next one of its channel.
+@lru_cache(maxsize=1024, typed=True)
 def short(version: Version) -> Version:
     """Return a version as it is stored: the texts that our savers make lose their leading zeros.
 
-    A letter in front says how many digits the counter has, so that they sort as before.
-
-    >>> short("00000000000000000000000000000012.0034567890123456"), short("v1"), short(3)
-    ('b12.0034567890123456', '=v1', 3)
+    A letter in front says how many digits the counter has, so that they sort as before: twelve is ``b12.0034567890123456``.
     """
     if not isinstance(version, str):
         return version
