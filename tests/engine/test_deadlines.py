@@ -75,6 +75,14 @@ def test_a_late_attempt_that_begins_sets_no_deadline() -> None:
     assert task.deadline_ns is None
 
 
+def test_a_task_without_a_limit_may_say_it_began() -> None:
+    """A driver need not look at the policy first."""
+    engine, (task,) = sent(None)
+
+    assert engine.receive(TaskBegan(task, 1), AT_NS).actions == []
+    assert task.deadline_ns is None
+
+
 def test_an_idle_limit_on_a_packet_is_refused() -> None:
     """Accepted and ignored, it would look as if it worked."""
     engine = engine_for(sending(TimeoutPolicy(idle_timeout=1)))

@@ -178,7 +178,7 @@ class Engine:
                 self._woke(decision, at_ns)
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
-            case CloseRequested():
+            case CloseRequested():  # pragma: no branch  # the last of a closed union
                 finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
