@@ -21,7 +21,7 @@ from tracegraph.records import CheckpointTuple
 if TYPE_CHECKING:
     from tracegraph.drivers.body import Body
 
-__all__ = ["CallPath", "Effect", "Flow", "GetTuple", "ListTuples", "Put", "PutWrites", "arun_flow", "ask", "run_flow"]
+__all__ = ["CallPath", "Effect", "Flow", "GetTuple", "ListTuples", "Save", "arun_flow", "ask", "run_flow"]
 
 T = TypeVar("T")
 
@@ -85,27 +85,11 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
 
 @dataclass(slots=True)
-class Put(Effect[None]):
-    """Store a checkpoint."""
+class Save(Effect[None]):
+    """Store a checkpoint, or what one task wrote under the checkpoint whose superstep it belongs to."""
 
     port: SaverPort
-    order: SaveCheckpoint
-
-    def carry_out(self) -> None:
-        """Do it, blocking."""
-        self.port.store(self.order)
-
-    async def acarry_out(self) -> None:
-        """Do it, awaiting."""
-        await self.port.astore(self.order)
-
-
-@dataclass(slots=True)
-class PutWrites(Effect[None]):
-    """Store what one task wrote, under the checkpoint whose superstep it belongs to."""
-
-    port: SaverPort
-    order: SaveWrites
+    order: SaveCheckpoint | SaveWrites
 
     def carry_out(self) -> None:
         """Do it, blocking."""

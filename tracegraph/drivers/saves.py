@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
-from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.constants import TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
@@ -70,4 +69,4 @@ class SaverPort:
 @functools.cache
 def _abilities(kind: Any) -> tuple[bool, bool]:
     """Return whether a saver class can check the head at put, and whether it takes a task path."""
-    return "expect_head" in inspect.signature(kind.put).parameters, "task_path" in inspect.signature(kind.put_writes).parameters
+    return takes_parameter(kind.put, "expect_head"), takes_parameter(kind.put_writes, "task_path")

@@ -23,7 +23,7 @@ from tracegraph.constants import (
     TRACE,
     UNFINISHED_WRITES,
 )
-from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Put, PutWrites, arun_flow, ask, run_flow
+from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
@@ -294,7 +294,7 @@ def _note_results(edit: _Edit, tasks: Sequence[Task]) -> Flow[None]:
     for task in tasks:
         if task.writes and task.id not in finished:
             order = SaveWrites(0, edit.base_id, task.id, task.path_str, list(task.writes), True)
-            yield from ask(PutWrites(edit.port, order))
+            yield from ask(Save(edit.port, order))
 
 
 def _fresh_id(edit: _Edit, position: int) -> str:
@@ -374,5 +374,5 @@ def _save(edit: _Edit, source: Literal["input", "update", "fork"], step: int, *,
         expect_head=not edit.is_addressed,
         is_awaited=True,
     )
-    yield from ask(Put(port, order))
+    yield from ask(Save(port, order))
     return made

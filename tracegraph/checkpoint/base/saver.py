@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
 
 __all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
+
+Result = TypeVar("Result")
 
 Config: TypeAlias = dict[str, Any]
 """A ``RunnableConfig``; savers read ``thread_id``, ``checkpoint_ns`` and ``checkpoint_id`` of its ``configurable``."""
@@ -133,6 +135,10 @@ class BaseCheckpointSaver:
         """
         raise self._lacks("prune")
 
+    async def _off_loop(self, call: Callable[[], Result]) -> Result:
+        """Run the sync method that an async twin stands for; here in a worker thread."""
+        return await asyncio.to_thread(call)
+
     async def aget(self, config: Config) -> Checkpoint | None:
         """See :meth:`get`."""
         found = await self.aget_tuple(config)
@@ -140,7 +146,7 @@ class BaseCheckpointSaver:
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
         """See :meth:`get_tuple`."""
-        return await asyncio.to_thread(self.get_tuple, config)
+        return await self._off_loop(lambda: self.get_tuple(config))
 
     async def alist(
         self,
@@ -151,7 +157,7 @@ class BaseCheckpointSaver:
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """See :meth:`list`. Unless it is overridden, everything is read before the first item is yielded."""
-        for found in await asyncio.to_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+        for found in await self._off_loop(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
             yield found
 
     async def aput(
@@ -165,28 +171,28 @@ class BaseCheckpointSaver:
     ) -> Config:
         """See :meth:`put`."""
         check = {} if expect_head is MISSING else {"expect_head": expect_head}
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions, **check)
+        return await self._off_loop(lambda: self.put(config, checkpoint, metadata, new_versions, **check))
 
     async def aput_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
         """See :meth:`put_writes`."""
         path = (task_path,) if takes_parameter(self.put_writes, "task_path") else ()
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, *path)
+        await self._off_loop(lambda: self.put_writes(config, writes, task_id, *path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """See :meth:`delete_thread`."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
+        await self._off_loop(lambda: self.delete_thread(thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """See :meth:`delete_for_runs`."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
+        await self._off_loop(lambda: self.delete_for_runs(run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """See :meth:`copy_thread`."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+        await self._off_loop(lambda: self.copy_thread(source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
         """See :meth:`prune`."""
-        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+        await self._off_loop(lambda: self.prune(thread_ids, strategy=strategy))
 
     def _lacks(self, method: str) -> NotImplementedError:
         hint = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, Config
+from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.isolation import isolated
 from tracegraph.checkpoint.memory.shelves import Address, KeptCheckpoint, KeptWrite, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
@@ -20,8 +21,7 @@ from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, 
 
 __all__ = ["InMemorySaver"]
 
-# Not the shared generator: a program that seeds `random` must not see its own numbers shifted.
-_fraction = random.Random()  # noqa: S311  # tells branches of one thread apart; nothing secret
+Result = TypeVar("Result")
 
 
 class InMemorySaver(BaseCheckpointSaver):
@@ -54,8 +54,7 @@ class InMemorySaver(BaseCheckpointSaver):
 
     def get_next_version(self, current: Version | None, channel: None) -> str:
         """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
-        count = 0 if current is None else int(current.split(".")[0]) if isinstance(current, str) else int(current)
-        return f"{count + 1:032}.{_fraction.getrandbits(53):016}"
+        return next_text_version(current)
 
     def put(
         self,
@@ -67,7 +66,7 @@ class InMemorySaver(BaseCheckpointSaver):
         expect_head: str | Missing | None = MISSING,
     ) -> Config:
         """Store a checkpoint; see :meth:`BaseCheckpointSaver.put`."""
-        thread_id, ns, parent_id = _parts(config)
+        thread_id, ns, parent_id = address_of(config)
         values, serde = checkpoint["channel_values"], self.serde
         blobs = {
             (thread_id, ns, name, version): kept_value(serde, name, values[name]) if name in values else MISSING
@@ -78,13 +77,11 @@ class InMemorySaver(BaseCheckpointSaver):
             if not isinstance(expect_head, Missing) and expect_head != (head := self._shelves.heads.get((thread_id, ns))):
                 raise ThreadConflictError(thread_id, expected=expect_head, found=head)
             self._shelves.add(thread_id, ns, kept, blobs)
-        return _config((thread_id, ns, checkpoint["id"]))
+        return config_of(thread_id, ns, checkpoint["id"])
 
     def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote; see :meth:`BaseCheckpointSaver.put_writes`."""
-        thread_id, ns, checkpoint_id = _parts(config)
-        if checkpoint_id is None:
-            raise InvalidInputError(f"put_writes() needs a config that names a checkpoint, not {config['configurable']!r}")
+        thread_id, ns, checkpoint_id = checkpoint_address_of(config)
         kept = [
             (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(self.serde, channel, value), task_path))
             for at, (channel, value) in enumerate(writes)
@@ -94,7 +91,7 @@ class InMemorySaver(BaseCheckpointSaver):
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
-        thread_id, ns, checkpoint_id = _parts(config)
+        thread_id, ns, checkpoint_id = address_of(config)
         with self._lock:
             checkpoint_id = checkpoint_id or self._shelves.heads.get((thread_id, ns))
         return None if checkpoint_id is None else self._read((thread_id, ns, checkpoint_id))
@@ -109,10 +106,10 @@ class InMemorySaver(BaseCheckpointSaver):
         checkpoint = record_of(found.checkpoint)
         checkpoint["channel_values"] = {name: restored_value(self.serde, value) for name, value in values.items()}
         return CheckpointTuple(
-            _config(address),
+            config_of(*address),
             checkpoint,
             isolated(found.metadata),
-            None if found.parent_id is None else _config((address[0], address[1], found.parent_id)),
+            None if found.parent_id is None else config_of(address[0], address[1], found.parent_id),
             [(write.task_id, write.channel, restored_value(self.serde, write.value)) for write in writes],
         )
 
@@ -149,7 +146,7 @@ class InMemorySaver(BaseCheckpointSaver):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Forget the checkpoints of these runs."""
-        _refuse_text("run_ids", run_ids)
+        refuse_text("run_ids", run_ids)
         wanted = set(map(str, run_ids))
         with self._lock:
             kept = self._shelves.addresses(None, None)
@@ -165,9 +162,8 @@ class InMemorySaver(BaseCheckpointSaver):
 
     def prune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
         """Thin out threads; see :meth:`BaseCheckpointSaver.prune`."""
-        _refuse_text("thread_ids", thread_ids)
-        if strategy not in ("keep_latest", "delete"):
-            raise InvalidInputError(f"prune strategy {strategy!r} is unknown; give 'keep_latest' or 'delete'")
+        refuse_text("thread_ids", thread_ids)
+        refuse_strategy(strategy)
         with self._lock:
             for thread_id in map(str, thread_ids):
                 if strategy == "delete":
@@ -175,11 +171,8 @@ class InMemorySaver(BaseCheckpointSaver):
                 else:
                     self._shelves.thin(thread_id)
 
-    # The async twins call the sync methods: nothing here waits.
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """See :meth:`get_tuple`."""
-        return self.get_tuple(config)
+    async def _off_loop(self, call: Callable[[], Result]) -> Result:
+        return call()  # nothing here waits
 
     async def alist(
         self,
@@ -192,53 +185,3 @@ class InMemorySaver(BaseCheckpointSaver):
         """See :meth:`list`."""
         for found in self.list(config, filter=filter, before=before, limit=limit):
             yield found
-
-    async def aput(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        *,
-        expect_head: str | Missing | None = MISSING,
-    ) -> Config:
-        """See :meth:`put`."""
-        return self.put(config, checkpoint, metadata, new_versions, expect_head=expect_head)
-
-    async def aput_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
-        """See :meth:`put_writes`."""
-        self.put_writes(config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See :meth:`delete_thread`."""
-        self.delete_thread(thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See :meth:`delete_for_runs`."""
-        self.delete_for_runs(run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See :meth:`copy_thread`."""
-        self.copy_thread(source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
-        """See :meth:`prune`."""
-        self.prune(thread_ids, strategy=strategy)
-
-
-def _parts(config: Config) -> tuple[str, str, str | None]:
-    wanted = config["configurable"]
-    if "thread_id" not in wanted:
-        raise InvalidInputError("a saver needs to know the thread; give config={'configurable': {'thread_id': ...}}")
-    return str(wanted["thread_id"]), wanted.get("checkpoint_ns", ""), wanted.get("checkpoint_id")
-
-
-def _config(address: Address) -> Config:
-    thread_id, ns, checkpoint_id = address
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
-
-
-def _refuse_text(parameter: str, given: Sequence[str]) -> None:
-    # A text is a sequence of texts: its letters would be taken for ids, and nothing would happen.
-    if isinstance(given, str):
-        raise TypeError(f"{parameter} is a list of ids; write [{given!r}]")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
+from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, Config
 from tracegraph.checkpoint.base.versions import next_text_version
@@ -20,12 +20,9 @@ from tracegraph.checkpoint.sqlite.database import BUSY_TIMEOUT_S, Database, Sync
 from tracegraph.checkpoint.sqlite.history import Scope, addresses
 from tracegraph.checkpoint.sqlite.rows import dumped, metadata_text, record_of, short
 from tracegraph.constants import MISSING, Missing
-from tracegraph.errors import InvalidInputError
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
 
 __all__ = ["SqliteSaver"]
-
-Result = TypeVar("Result")
 
 _BATCH = 16
 
@@ -95,7 +92,7 @@ class SqliteSaver(BaseCheckpointSaver):
         expect_head: str | Missing | None = MISSING,
     ) -> Config:
         """Store a checkpoint; see :meth:`BaseCheckpointSaver.put`."""
-        thread_id, ns, parent_id = _parts(config)
+        thread_id, ns, parent_id = address_of(config)
         values, serde = checkpoint["channel_values"], self.serde
         blobs = [
             (short(version), name, *dumped(serde, name, values[name])) for name, version in new_versions.items() if name in values
@@ -111,13 +108,11 @@ class SqliteSaver(BaseCheckpointSaver):
         )
         with self._database.transaction("BEGIN IMMEDIATE") as cursor:
             operations.put(cursor, thread_id, ns, row, blobs, expect_head)
-        return _config(thread_id, ns, checkpoint["id"])
+        return config_of(thread_id, ns, checkpoint["id"])
 
     def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote; see :meth:`BaseCheckpointSaver.put_writes`."""
-        thread_id, ns, checkpoint_id = _parts(config)
-        if checkpoint_id is None:
-            raise InvalidInputError(f"put_writes() needs a config that names a checkpoint, not {config['configurable']!r}")
+        thread_id, ns, checkpoint_id = checkpoint_address_of(config)
         rows = [
             (task_id, WRITES_IDX_MAP.get(channel, at), task_path, channel, *dumped(self.serde, channel, value))
             for at, (channel, value) in enumerate(writes)
@@ -127,7 +122,7 @@ class SqliteSaver(BaseCheckpointSaver):
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
-        return self._read(*_parts(config))
+        return self._read(*address_of(config))
 
     def _read(self, thread_id: str, ns: str, checkpoint_id: str | None) -> CheckpointTuple | None:
         with self._database.transaction("BEGIN") as cursor:
@@ -137,10 +132,10 @@ class SqliteSaver(BaseCheckpointSaver):
         checkpoint, load = found.checkpoint, self.serde.loads_typed
         checkpoint["channel_values"] = {name: load((kind, value)) for name, kind, value in found.values}
         return CheckpointTuple(
-            config=_config(thread_id, ns, checkpoint["id"]),
+            config=config_of(thread_id, ns, checkpoint["id"]),
             checkpoint=checkpoint,
             metadata=found.metadata,
-            parent_config=None if found.parent_id is None else _config(thread_id, ns, found.parent_id),
+            parent_config=None if found.parent_id is None else config_of(thread_id, ns, found.parent_id),
             pending_writes=[(task_id, channel, load((kind, value))) for task_id, channel, kind, value in found.writes],
         )
 
@@ -173,7 +168,7 @@ class SqliteSaver(BaseCheckpointSaver):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Forget the checkpoints of these runs."""
-        _refuse_text("run_ids", run_ids)
+        refuse_text("run_ids", run_ids)
         with self._database.transaction("BEGIN IMMEDIATE") as cursor:
             operations.drop_runs(cursor, set(map(str, run_ids)))
 
@@ -184,24 +179,14 @@ class SqliteSaver(BaseCheckpointSaver):
 
     def prune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
         """Thin out threads; see :meth:`BaseCheckpointSaver.prune`."""
-        _refuse_text("thread_ids", thread_ids)
-        if strategy not in ("keep_latest", "delete"):
-            raise InvalidInputError(f"prune strategy {strategy!r} is unknown; give 'keep_latest' or 'delete'")
+        refuse_text("thread_ids", thread_ids)
+        refuse_strategy(strategy)
         for thread_id in map(str, thread_ids):  # a transaction each: others may write in between
             with self._database.transaction("BEGIN IMMEDIATE") as cursor:
                 if strategy == "delete":
                     operations.forget(cursor, thread_id)
                 else:
                     operations.thin(cursor, thread_id)
-
-    # The async twins run the sync methods where `_off_loop` says.
-
-    async def _off_loop(self, call: Callable[[], Result]) -> Result:
-        return await asyncio.to_thread(call)
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """See :meth:`get_tuple`."""
-        return await self._off_loop(lambda: self.get_tuple(config))
 
     async def alist(
         self,
@@ -211,57 +196,8 @@ class SqliteSaver(BaseCheckpointSaver):
         before: Config | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """See :meth:`list`."""
+        """See :meth:`list`; a batch at a time."""
         found = self.list(config, filter=filter, before=before, limit=limit)
         while batch := await self._off_loop(lambda: [*islice(found, _BATCH)]):
             for each in batch:
                 yield each
-
-    async def aput(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        *,
-        expect_head: str | Missing | None = MISSING,
-    ) -> Config:
-        """See :meth:`put`."""
-        return await self._off_loop(lambda: self.put(config, checkpoint, metadata, new_versions, expect_head=expect_head))
-
-    async def aput_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
-        """See :meth:`put_writes`."""
-        await self._off_loop(lambda: self.put_writes(config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See :meth:`delete_thread`."""
-        await self._off_loop(lambda: self.delete_thread(thread_id))
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See :meth:`delete_for_runs`."""
-        await self._off_loop(lambda: self.delete_for_runs(run_ids))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See :meth:`copy_thread`."""
-        await self._off_loop(lambda: self.copy_thread(source_thread_id, target_thread_id))
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> None:
-        """See :meth:`prune`."""
-        await self._off_loop(lambda: self.prune(thread_ids, strategy=strategy))
-
-
-def _parts(config: Config) -> tuple[str, str, str | None]:
-    wanted = config["configurable"]
-    if "thread_id" not in wanted:
-        raise InvalidInputError("a saver needs to know the thread; give config={'configurable': {'thread_id': ...}}")
-    return str(wanted["thread_id"]), wanted.get("checkpoint_ns", ""), wanted.get("checkpoint_id")
-
-
-def _config(thread_id: str, ns: str, checkpoint_id: str) -> Config:
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
-
-
-def _refuse_text(parameter: str, given: Sequence[str]) -> None:
-    # A text is a sequence of texts: its letters would be taken for ids, and nothing would happen.
-    if isinstance(given, str):
-        raise TypeError(f"{parameter} is a list of ids; write [{given!r}]")
