@@ -79,7 +79,7 @@ class RunControl:
             is_first = self._reason is None
             self._reason = reason
             callbacks = list(self._callbacks.values()) if is_first else []
-        # Outside the lock: a callback takes the run's lock, whose holder may be asking for drain_requested.
+        # Outside the lock: a callback may take its subscription off, which takes the lock too.
         for callback in callbacks:
             callback(reason)
 

@@ -28,9 +28,9 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Launch, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, SaveEnded, TaskBegan, TaskCancelled, Woke
+from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
-from tracegraph.events import CheckpointSaved, RunStatus
+from tracegraph.events import RunStatus
 
 __all__ = ["AsyncRun"]
 
@@ -327,17 +327,7 @@ class AsyncRun(Run):
         if self.saver.does_io:
             self._on_loop(self._save_later, action)
             return
-        error = self.save_error
-        if error is None:
-            try:
-                self.saver.store(action)
-            except BaseException as failure:
-                error = self.save_error = failure
-        self._saved(action, error, will_pop)
-
-    def _saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
-        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
-            self.report(SaveEnded(action.order, error), will_pop=will_pop)
+        self.save_now(action, will_pop)
 
     def _save_later(self, action: SaveCheckpoint | SaveWrites) -> None:
         self._backlog.append(action)
@@ -354,7 +344,7 @@ class AsyncRun(Run):
                     await self.saver.astore(action)
                 except BaseException as failure:
                     error = self.save_error = failure
-            self._saved(action, error, will_pop=False)
+            self.saved(action, error, will_pop=False)
         self._saving = None
 
     def wake_at(self, at_ns: int) -> None:

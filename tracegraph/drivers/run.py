@@ -36,13 +36,13 @@ from tracegraph.engine.actions import (
 )
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.identity import derived_uuid_text
-from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
+from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCalled
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed, TracegraphWarning
-from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
+from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
 from tracegraph.runtime import Runtime
 from tracegraph.types import Command, Durability, RetryPolicy
 
@@ -320,6 +320,22 @@ class Run(ABC):
                             self.finish.error.add_note(note)
                     self.ring()
         self.staff(will_pop)
+
+    def save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+        """Store something here and now."""
+        assert self.saver is not None
+        error = self.save_error
+        if error is None:
+            try:
+                self.saver.store(action)
+            except BaseException as failure:
+                error = self.save_error = failure
+        self.saved(action, error, will_pop)
+
+    def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
+        """Report that something is stored, or could not be; nothing if nobody would know the difference."""
+        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
+            self.report(SaveEnded(action.order, error), will_pop=will_pop)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""

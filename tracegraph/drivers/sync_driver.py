@@ -26,9 +26,9 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Launch, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, SaveEnded, TaskBegan, TaskCancelled, Woke
+from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
-from tracegraph.events import CheckpointSaved, RunStatus
+from tracegraph.events import RunStatus
 
 __all__ = ["SyncRun"]
 
@@ -308,7 +308,7 @@ class SyncRun(Run):
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
         if action.is_awaited or not self.saver.does_io:
-            self._save_now(action, will_pop)
+            self.save_now(action, will_pop)
             return
         with self._bell:
             self._backlog.append(action)
@@ -320,17 +320,6 @@ class SyncRun(Run):
         except RuntimeError:  # no more threads
             self._save_backlog()
 
-    def _save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
-        assert self.saver is not None
-        error = self.save_error
-        if error is None:
-            try:
-                self.saver.store(action)
-            except BaseException as failure:
-                error = self.save_error = failure
-        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
-            self.report(SaveEnded(action.order, error), will_pop=will_pop)
-
     def _save_backlog(self) -> None:
         while True:
             with self._bell:
@@ -339,7 +328,7 @@ class SyncRun(Run):
                     self._bell.notify_all()
                     return
                 action = self._backlog.popleft()
-            self._save_now(action, will_pop=False)
+            self.save_now(action, will_pop=False)
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""
