@@ -26,7 +26,7 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -335,16 +335,9 @@ class AsyncRun(Run):
             self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
 
     async def _save_backlog(self) -> None:
-        assert self.saver is not None
         while self._backlog:
-            action = self._backlog.popleft()
-            error = self.save_error
-            if error is None:
-                try:
-                    await self.saver.astore(action)
-                except BaseException as failure:
-                    error = self.save_error = failure
-            self.saved(action, error, will_pop=False)
+            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
+            await arun_flow(self.save_backlog(group))
         self._saving = None
 
     def wake_at(self, at_ns: int) -> None:

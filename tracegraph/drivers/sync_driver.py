@@ -24,7 +24,7 @@ from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
-from tracegraph.drivers.run import Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -327,8 +327,8 @@ class SyncRun(Run):
                     self._is_saving = False
                     self._bell.notify_all()
                     return
-                action = self._backlog.popleft()
-            self.save_now(action, will_pop=False)
+                group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
+            run_flow(self.save_backlog(group))
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""

@@ -7,24 +7,27 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of, refuse_strategy, refuse_text
+from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
+from tracegraph.checkpoint.base.grouping import GroupingSaver
+from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
-from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, Config
+from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
 from tracegraph.checkpoint.base.versions import next_text_version
+from tracegraph.checkpoint.memory.growth import BlobKey, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
 from tracegraph.checkpoint.memory.shelves import Address, KeptCheckpoint, KeptWrite, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import MISSING, Missing
 from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+from tracegraph.records import CheckpointTuple, Growth, NewCheckpoint, TaskWrites, Version
 
 __all__ = ["InMemorySaver"]
 
 Result = TypeVar("Result")
 
 
-class InMemorySaver(BaseCheckpointSaver):
+class InMemorySaver(GroupingSaver):
     """Keeps checkpoints in this process; for any number of threads and event loops at once.
 
     Values are copied on the way in and on the way out, so that nothing a node does later changes history.
@@ -56,38 +59,63 @@ class InMemorySaver(BaseCheckpointSaver):
         """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
         return next_text_version(current)
 
-    def put(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        *,
-        expect_head: str | Missing | None = MISSING,
-    ) -> Config:
-        """Store a checkpoint; see :meth:`BaseCheckpointSaver.put`."""
-        thread_id, ns, parent_id = address_of(config)
-        values, serde = checkpoint["channel_values"], self.serde
-        blobs = {
-            (thread_id, ns, name, version): kept_value(serde, name, values[name]) if name in values else MISSING
-            for name, version in new_versions.items()
-        }
-        kept = KeptCheckpoint(checkpoint, isolated(get_checkpoint_metadata(config, metadata)), parent_id)
-        with self._lock:
-            if not isinstance(expect_head, Missing) and expect_head != (head := self._shelves.heads.get((thread_id, ns))):
-                raise ThreadConflictError(thread_id, expected=expect_head, found=head)
-            self._shelves.add(thread_id, ns, kept, blobs)
-        return config_of(thread_id, ns, checkpoint["id"])
-
-    def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote; see :meth:`BaseCheckpointSaver.put_writes`."""
-        thread_id, ns, checkpoint_id = checkpoint_address_of(config)
-        kept = [
-            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(self.serde, channel, value), task_path))
-            for at, (channel, value) in enumerate(writes)
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+        """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""
+        thread_id, ns, _ = address_of(config)
+        records: list[KeptCheckpoint | list[tuple[int, KeptWrite]]] = [
+            self._kept_checkpoint(config, save) if isinstance(save, NewCheckpoint) else self._kept_writes(save) for save in saves
         ]
-        with self._lock:
-            self._shelves.add_writes((thread_id, ns, checkpoint_id), kept)
+        while True:
+            # Copied outside the lock, for copying runs the user's code.
+            blobs: dict[BlobKey, Any] = {}
+            for save in saves:
+                if isinstance(save, NewCheckpoint):
+                    self._keep_values(blobs, thread_id, ns, save)
+            with self._lock:
+                self._check_heads(thread_id, ns, saves)
+                if not self._shelves.has_bases_of(blobs):
+                    continue  # somebody deleted one in the meantime
+                self._shelves.blobs.update(blobs)
+                for save, record in zip(saves, records, strict=True):
+                    if isinstance(record, KeptCheckpoint):
+                        self._shelves.add(thread_id, ns, record)
+                    elif isinstance(save, TaskWrites):
+                        self._shelves.add_writes((thread_id, ns, save.checkpoint_id), record)
+                return
+
+    @staticmethod
+    def _kept_checkpoint(config: Config, save: NewCheckpoint) -> KeptCheckpoint:
+        return KeptCheckpoint(save.checkpoint, isolated(get_checkpoint_metadata(config, save.metadata)), save.parent_id)
+
+    def _keep_values(self, blobs: dict[BlobKey, Any], thread_id: str, ns: str, save: NewCheckpoint) -> None:
+        values, increments, serde = save.checkpoint["channel_values"], save.increments, self.serde
+        for name, version in save.new_versions.items():
+            key = (thread_id, ns, name, version)
+            if name in increments:
+                growth, version_below, items = increments[name]
+                below = (thread_id, ns, name, version_below)
+                base = blobs[below] if below in blobs else self._shelves.blobs.get(below, MISSING)
+                grown = grown_on(below, base, growth, kept_value(serde, name, items), serde)
+                if grown is not None:
+                    blobs[key] = grown
+                    continue
+            blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
+
+    def _kept_writes(self, save: TaskWrites) -> list[tuple[int, KeptWrite]]:
+        task_id, task_path, serde = save.task_id, save.task_path, self.serde
+        return [
+            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(serde, channel, value), task_path))
+            for at, (channel, value) in enumerate(save.writes)
+        ]
+
+    def _check_heads(self, thread_id: str, ns: str, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+        head = self._shelves.heads.get((thread_id, ns))
+        for save in saves:
+            if isinstance(save, NewCheckpoint):
+                if not isinstance(save.expect_head, Missing) and save.expect_head != head:
+                    raise ThreadConflictError(thread_id, expected=save.expect_head, found=head)
+                made = save.checkpoint["id"]
+                head = made if head is None else max(head, made)
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
@@ -104,7 +132,7 @@ class InMemorySaver(BaseCheckpointSaver):
             values, writes = self._shelves.values(address), self._shelves.pending(address)
         # What is kept is never changed, so it is copied when others may go on.
         checkpoint = record_of(found.checkpoint)
-        checkpoint["channel_values"] = {name: restored_value(self.serde, value) for name, value in values.items()}
+        checkpoint["channel_values"] = {name: self._restored(parts) for name, parts in values.items()}
         return CheckpointTuple(
             config_of(*address),
             checkpoint,
@@ -112,6 +140,14 @@ class InMemorySaver(BaseCheckpointSaver):
             None if found.parent_id is None else config_of(address[0], address[1], found.parent_id),
             [(write.task_id, write.channel, restored_value(self.serde, write.value)) for write in writes],
         )
+
+    def _restored(self, parts: Sequence[tuple[Growth | None, Any]]) -> Any:
+        (_, whole), *rest = parts
+        value = restored_value(self.serde, whole)
+        for growth, items in rest:
+            assert growth is not None
+            value = with_increment(value, growth, restored_value(self.serde, items))
+        return value
 
     def list(
         self,

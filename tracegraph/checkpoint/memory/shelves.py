@@ -6,13 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from tracegraph.constants import MISSING, NS_END
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Version
+from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
+from tracegraph.constants import NS_END
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth
 
 __all__ = ["Address", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
-
-BlobKey: TypeAlias = tuple[str, str, str, Version]
-"""(thread, namespace, channel, version)"""
 
 Address: TypeAlias = tuple[str, str, str]
 """(thread, namespace, checkpoint id)"""
@@ -70,11 +68,14 @@ class Shelves:
         self.blobs: dict[BlobKey, Any] = factory()
         self.heads: dict[tuple[str, str], str] = {}
 
-    def add(self, thread_id: str, ns: str, kept: KeptCheckpoint, blobs: Mapping[BlobKey, Any]) -> None:
-        """Store a checkpoint whose values are *blobs* and those already here."""
+    def has_bases_of(self, blobs: Mapping[BlobKey, Any]) -> bool:
+        """Say whether everything that these values were added to is here, or among them."""
+        return all(kept.base in blobs or kept.base in self.blobs for kept in blobs.values() if type(kept) is KeptGrowth)
+
+    def add(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
+        """Store a checkpoint whose values are here."""
         parent = self.storage[thread_id].get(ns, {}).get(kept.parent_id or "")
         record = record_of(kept.checkpoint, None if parent is None else parent.checkpoint)
-        self.blobs.update(blobs)
         self._shelve(thread_id, ns, kept._replace(checkpoint=record))
 
     def _shelve(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
@@ -98,12 +99,12 @@ class Shelves:
         thread_id, ns, checkpoint_id = address
         return self.storage.get(thread_id, {}).get(ns, {}).get(checkpoint_id)
 
-    def values(self, address: Address) -> dict[str, Any]:
-        """Return the stored values of a checkpoint's channels."""
+    def values(self, address: Address) -> dict[str, list[tuple[Growth | None, Any]]]:
+        """Return the stored values of a checkpoint's channels, in parts."""
         thread_id, ns, checkpoint_id = address
         versions = self.storage[thread_id][ns][checkpoint_id].checkpoint["channel_versions"]
-        found = ((name, self.blobs.get((thread_id, ns, name, version), MISSING)) for name, version in versions.items())
-        return {name: value for name, value in found if value is not MISSING}
+        found = ((name, parts_of(self.blobs, (thread_id, ns, name, version))) for name, version in versions.items())
+        return {name: parts for name, parts in found if parts}
 
     def pending(self, address: Address) -> list[KeptWrite]:
         """Return the stored writes below a checkpoint, by task path, task id and position."""
@@ -129,7 +130,9 @@ class Shelves:
             self._shelve(target, ns, kept)
             if writes := self.writes.get((source, ns, checkpoint_id)):
                 self.writes[target, ns, checkpoint_id] = dict(writes)
-        self.blobs.update({(target, *key[1:]): value for key, value in self.blobs.items() if key[0] == source})
+        for key, kept in [(key, kept) for key, kept in self.blobs.items() if key[0] == source]:
+            is_grown = type(kept) is KeptGrowth
+            self.blobs[target, *key[1:]] = kept._replace(base=(target, *kept.base[1:])) if is_grown else kept
 
     def drop(self, gone: Collection[Address]) -> None:
         """Forget checkpoints with their writes, and the values that only they had."""
@@ -139,14 +142,22 @@ class Shelves:
             self.writes.pop((thread_id, ns, checkpoint_id), None)
         for thread_id in threads:
             self._tidy(thread_id)
-        used = {
-            (thread, ns, *channel)
-            for thread_id in threads
-            for (thread, ns, _id), kept in self.addresses(thread_id, None)
-            for channel in kept.checkpoint["channel_versions"].items()
-        }
+        used: set[BlobKey] = set()
+        for thread_id in threads:
+            for (thread, ns, _id), kept in self.addresses(thread_id, None):
+                for channel in kept.checkpoint["channel_versions"].items():
+                    self._note_used(used, (thread, ns, *channel))
         for key in [key for key in self.blobs if key[0] in threads and key not in used]:
             del self.blobs[key]
+
+    def _note_used(self, used: set[BlobKey], key: BlobKey) -> None:
+        """Add a value, and those it was added to."""
+        while key not in used:
+            used.add(key)
+            kept = self.blobs.get(key)
+            if type(kept) is not KeptGrowth:
+                return
+            key = kept.base
 
     def _tidy(self, thread_id: str) -> None:
         places = self.storage[thread_id]
