@@ -20,7 +20,7 @@ from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
-from tracegraph.drivers.effects import arun_flow
+from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
@@ -321,23 +321,23 @@ class AsyncRun(Run):
             await asyncio.shield(self._handling)
         await finish_all(self.hub, self.hub.take_awaitables())
 
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store at once what costs no I/O; the rest in order in a task of its own."""
         assert self.saver is not None
         if self.saver.does_io:
-            self._on_loop(self._save_later, action)
+            self._on_loop(self._save_later, saves)
             return
-        self.save_now(action, will_pop)
+        run_flow(self.saving(saves, will_pop))
 
-    def _save_later(self, action: SaveCheckpoint | SaveWrites) -> None:
-        self._backlog.append(action)
+    def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
+        self._backlog.extend(saves)
         if self._saving is None:
             self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
 
     async def _save_backlog(self) -> None:
         while self._backlog:
             group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            await arun_flow(self.save_backlog(group))
+            await arun_flow(self.saving(group, will_pop=False))
         self._saving = None
 
     def wake_at(self, at_ns: int) -> None:

@@ -300,12 +300,17 @@ class Run(ABC):
 
     def carry_out(self, actions: Sequence[Action], will_pop: bool = False) -> None:
         """Carry out the engine's actions in order."""
+        saves: list[SaveCheckpoint | SaveWrites] = []
         for action in actions:
+            if isinstance(action, (SaveCheckpoint, SaveWrites)):
+                saves.append(action)
+                continue
+            if saves:
+                self.save(saves, will_pop)
+                saves = []
             match action:
                 case RunTask():
                     self.make_ready(action)
-                case SaveCheckpoint() | SaveWrites():
-                    self.save(action, will_pop)
                 case WakeAt():
                     self.wake_at(action.at_ns)
                 case CancelTask():
@@ -323,37 +328,29 @@ class Run(ABC):
                         if note not in getattr(self.finish.error, "__notes__", ()):
                             self.finish.error.add_note(note)
                     self.ring()
+        if saves:
+            self.save(saves, will_pop)
         self.staff(will_pop)
 
-    def save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
-        """Store something here and now."""
-        assert self.saver is not None
-        if self.save_error is None:
-            try:
-                self.saver.store([action])
-            except BaseException as failure:
-                self.save_error = failure
-        self.saved(action, self.save_error, will_pop)
-
-    def save_backlog(self, backlog: Sequence[SaveCheckpoint | SaveWrites]) -> Flow[None]:
-        """Store in order what has piled up: in one go if the saver can, else (or if that fails) one by one."""
+    def saving(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> Flow[None]:
+        """Store in order: in one go if the saver can, else (or if that fails) one by one, up to the one that fails."""
         assert self.saver is not None
         is_stored = False
-        if self.save_error is None and self.saver.stores_groups and len(backlog) > 1:
+        if len(saves) > 1 and self.save_error is None and self.saver.stores_groups:
             try:
-                yield from ask(Save(self.saver, backlog))
+                yield from ask(Save(self.saver, saves))
                 is_stored = True
             except Exception:  # nothing of it is stored; what comes before the culprit will be, and the culprit will tell
                 is_stored = False
             except BaseException as stop:
                 self.save_error = stop
-        for action in backlog:
+        for action in saves:
             if not is_stored and self.save_error is None:
                 try:
                     yield from ask(Save(self.saver, [action]))
                 except BaseException as failure:
                     self.save_error = failure
-            self.saved(action, None if is_stored else self.save_error, will_pop=False)
+            self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
         """Report that something is stored, or could not be; nothing if nobody would know the difference."""
@@ -488,7 +485,7 @@ class Run(ABC):
         """See to it that somebody runs what is ready."""
 
     @abstractmethod
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store something, now or in order in the background."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
-from tracegraph.checkpoint.base.id import uuid6
+from tracegraph.checkpoint.base.id import uuid6_text
 from tracegraph.constants import MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import Version
@@ -53,7 +53,7 @@ class SaverPort:
 
     def new_checkpoint_id(self, parent_id: str | None, step: int) -> str:
         """Return an id that sorts after the parent's, even if that was made by a machine whose clock is ahead."""
-        return str(uuid6(clock_seq=step, after=parent_id))
+        return uuid6_text(step, after=parent_id)
 
     def config(self, checkpoint_id: str | None) -> dict[str, Any]:
         """Return the config that addresses a checkpoint of this thread and namespace."""

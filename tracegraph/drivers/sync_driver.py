@@ -304,14 +304,14 @@ class SyncRun(Run):
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------
 
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
-        if action.is_awaited or not self.saver.does_io:
-            self.save_now(action, will_pop)
+        if not self.saver.does_io or any(action.is_awaited for action in saves):
+            run_flow(self.saving(saves, will_pop))
             return
         with self._bell:
-            self._backlog.append(action)
+            self._backlog.extend(saves)
             if self._is_saving:
                 return
             self._is_saving = True
@@ -328,7 +328,7 @@ class SyncRun(Run):
                     self._bell.notify_all()
                     return
                 group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            run_flow(self.save_backlog(group))
+            run_flow(self.saving(group, will_pop=False))
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
-from uuid import UUID
 
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
@@ -77,7 +76,7 @@ class Saving:
 
     def _at(self, checkpoint_id: str) -> None:
         self.checkpoint_id = checkpoint_id
-        self.checkpoint_bytes = UUID(checkpoint_id).bytes
+        self.checkpoint_bytes = bytes.fromhex(checkpoint_id.replace("-", ""))
 
     @property
     def is_on(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of
+from tracegraph.checkpoint.base.build import copy_checkpoint
 from tracegraph.checkpoint.base.saver import BaseCheckpointSaver, Config
 from tracegraph.constants import MISSING, Missing
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, NewCheckpoint, TaskWrites, Write
@@ -65,7 +67,11 @@ def _checkpoint(
 ) -> NewCheckpoint:
     _thread_id, _ns, parent_id = address_of(config)
     return NewCheckpoint(
-        checkpoint=checkpoint, metadata=metadata, new_versions=new_versions, parent_id=parent_id, expect_head=expect_head
+        checkpoint=copy_checkpoint(checkpoint),
+        metadata=deepcopy(metadata),
+        new_versions=new_versions,
+        parent_id=parent_id,
+        expect_head=expect_head,
     )
 
 

@@ -13,14 +13,14 @@ from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
 from tracegraph.checkpoint.base.versions import next_text_version
-from tracegraph.checkpoint.memory.growth import BlobKey, grown_on
+from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
-from tracegraph.checkpoint.memory.shelves import Address, KeptCheckpoint, KeptWrite, Shelves, record_of
+from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, KeptWrite, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
-from tracegraph.constants import MISSING, Missing
-from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import CheckpointTuple, Growth, NewCheckpoint, TaskWrites, Version
+from tracegraph.constants import MISSING
+from tracegraph.errors import InvalidInputError
+from tracegraph.records import Checkpoint, CheckpointTuple, Growth, Increment, NewCheckpoint, TaskWrites, Version
 
 __all__ = ["InMemorySaver"]
 
@@ -62,60 +62,47 @@ class InMemorySaver(GroupingSaver):
     def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
         """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""
         thread_id, ns, _ = address_of(config)
-        records: list[KeptCheckpoint | list[tuple[int, KeptWrite]]] = [
-            self._kept_checkpoint(config, save) if isinstance(save, NewCheckpoint) else self._kept_writes(save) for save in saves
-        ]
-        while True:
+        is_stored = False
+        while not is_stored:
             # Copied outside the lock, for copying runs the user's code.
-            blobs: dict[BlobKey, Any] = {}
+            group = Group(thread_id, ns)
             for save in saves:
                 if isinstance(save, NewCheckpoint):
-                    self._keep_values(blobs, thread_id, ns, save)
+                    self._keep_checkpoint(group, config, save)
+                else:
+                    self._keep_writes(group, save)
             with self._lock:
-                self._check_heads(thread_id, ns, saves)
-                if not self._shelves.has_bases_of(blobs):
-                    continue  # somebody deleted one in the meantime
-                self._shelves.blobs.update(blobs)
-                for save, record in zip(saves, records, strict=True):
-                    if isinstance(record, KeptCheckpoint):
-                        self._shelves.add(thread_id, ns, record)
-                    elif isinstance(save, TaskWrites):
-                        self._shelves.add_writes((thread_id, ns, save.checkpoint_id), record)
-                return
+                # Not, if somebody deleted in the meantime what a value was to be added to.
+                is_stored = self._shelves.add_group(group)
 
-    @staticmethod
-    def _kept_checkpoint(config: Config, save: NewCheckpoint) -> KeptCheckpoint:
-        return KeptCheckpoint(save.checkpoint, isolated(get_checkpoint_metadata(config, save.metadata)), save.parent_id)
-
-    def _keep_values(self, blobs: dict[BlobKey, Any], thread_id: str, ns: str, save: NewCheckpoint) -> None:
-        values, increments, serde = save.checkpoint["channel_values"], save.increments, self.serde
+    def _keep_checkpoint(self, group: Group, config: Config, save: NewCheckpoint) -> None:
+        values, serde = save.checkpoint["channel_values"], self.serde
         for name, version in save.new_versions.items():
-            key = (thread_id, ns, name, version)
-            if name in increments:
-                growth, version_below, items = increments[name]
-                below = (thread_id, ns, name, version_below)
-                base = blobs[below] if below in blobs else self._shelves.blobs.get(below, MISSING)
-                grown = grown_on(below, base, growth, kept_value(serde, name, items), serde)
-                if grown is not None:
-                    blobs[key] = grown
-                    continue
-            blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
+            key = (group.thread_id, group.ns, name, version)
+            if name in save.increments and (grown := self._grown(group, name, save.increments[name])) is not None:
+                group.blobs[key] = grown
+            else:
+                group.blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
+        record: Checkpoint = {**save.checkpoint, "channel_values": {}}
+        metadata = get_checkpoint_metadata(config, save.metadata)
+        group.checkpoints.append((KeptCheckpoint(record, metadata, save.parent_id), save.expect_head))
 
-    def _kept_writes(self, save: TaskWrites) -> list[tuple[int, KeptWrite]]:
+    def _grown(self, group: Group, name: str, increment: Increment) -> KeptGrowth | None:
+        growth, version, items = increment
+        key = (group.thread_id, group.ns, name, version)
+        base = group.blobs[key] if key in group.blobs else self._shelves.blobs.get(key, MISSING)
+        grown = grown_on(key, base, growth, kept_value(self.serde, name, items), self.serde)
+        if grown is not None:
+            group.bases.append(key)
+        return grown
+
+    def _keep_writes(self, group: Group, save: TaskWrites) -> None:
         task_id, task_path, serde = save.task_id, save.task_path, self.serde
-        return [
+        kept = [
             (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(serde, channel, value), task_path))
             for at, (channel, value) in enumerate(save.writes)
         ]
-
-    def _check_heads(self, thread_id: str, ns: str, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
-        head = self._shelves.heads.get((thread_id, ns))
-        for save in saves:
-            if isinstance(save, NewCheckpoint):
-                if not isinstance(save.expect_head, Missing) and save.expect_head != head:
-                    raise ThreadConflictError(thread_id, expected=save.expect_head, found=head)
-                made = save.checkpoint["id"]
-                head = made if head is None else max(head, made)
+        group.writes.append(((group.thread_id, group.ns, save.checkpoint_id), kept))
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""

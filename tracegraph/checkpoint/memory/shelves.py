@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
-from tracegraph.constants import NS_END
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth
+from tracegraph.constants import NS_END, Missing
+from tracegraph.errors import ThreadConflictError
+from tracegraph.records import Checkpoint, CheckpointMetadata, Growth
 
-__all__ = ["Address", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
+__all__ = ["Address", "Group", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
 
 Address: TypeAlias = tuple[str, str, str]
 """(thread, namespace, checkpoint id)"""
@@ -36,17 +38,8 @@ class KeptWrite(NamedTuple):
     task_path: str
 
 
-def record_of(checkpoint: Checkpoint, parent: Checkpoint | None = None) -> Checkpoint:
-    """Return a copy of *checkpoint* without its values.
-
-    ``versions_seen`` shares each node's versions with *parent* where they are equal: over a long thread they
-    would otherwise be the largest part of what is kept.
-    """
-    before: dict[str, ChannelVersions] = {} if parent is None else parent["versions_seen"]
-    seen: dict[str, ChannelVersions] = {}
-    for node, versions in checkpoint["versions_seen"].items():
-        old = before.get(node)
-        seen[node] = versions.copy() if old is None or old != versions else old
+def record_of(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a copy of *checkpoint* without its values."""
     updated = checkpoint.get("updated_channels")
     return Checkpoint(
         v=checkpoint["v"],
@@ -54,9 +47,23 @@ def record_of(checkpoint: Checkpoint, parent: Checkpoint | None = None) -> Check
         ts=checkpoint["ts"],
         channel_values={},
         channel_versions=checkpoint["channel_versions"].copy(),
-        versions_seen=seen,
+        versions_seen={node: versions.copy() for node, versions in checkpoint["versions_seen"].items()},
         updated_channels=None if updated is None else list(updated),
     )
+
+
+@dataclass(slots=True)
+class Group:
+    """What is to be stored in one namespace of a thread."""
+
+    thread_id: str
+    ns: str
+    checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = field(default_factory=list)
+    """With the head that each expects."""
+    blobs: dict[BlobKey, Any] = field(default_factory=dict)
+    bases: list[BlobKey] = field(default_factory=list)
+    """What values among the blobs were added to."""
+    writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = field(default_factory=list)
 
 
 class Shelves:
@@ -68,15 +75,44 @@ class Shelves:
         self.blobs: dict[BlobKey, Any] = factory()
         self.heads: dict[tuple[str, str], str] = {}
 
-    def has_bases_of(self, blobs: Mapping[BlobKey, Any]) -> bool:
-        """Say whether everything that these values were added to is here, or among them."""
-        return all(kept.base in blobs or kept.base in self.blobs for kept in blobs.values() if type(kept) is KeptGrowth)
+    def add_group(self, group: Group) -> bool:
+        """Store a group, or nothing of it; False if something that its values were added to is gone.
 
-    def add(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
-        """Store a checkpoint whose values are here."""
-        parent = self.storage[thread_id].get(ns, {}).get(kept.parent_id or "")
-        record = record_of(kept.checkpoint, None if parent is None else parent.checkpoint)
-        self._shelve(thread_id, ns, kept._replace(checkpoint=record))
+        Raises:
+            ThreadConflictError: the latest checkpoint is not the expected one.
+        """
+        for base in group.bases:
+            if base not in group.blobs and base not in self.blobs:
+                return False
+        thread_id, ns = group.thread_id, group.ns
+        if group.checkpoints:
+            self._check_heads(group)
+            self.blobs.update(group.blobs)
+            for kept, _head in group.checkpoints:
+                self._share_seen(thread_id, ns, kept)
+                self._shelve(thread_id, ns, kept)
+        for address, writes in group.writes:
+            self._add_writes(address, writes)
+        return True
+
+    def _share_seen(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
+        """Keep what nodes have seen once where that is as in the parent: over a long thread it would be most of what is kept."""
+        parent = self.checkpoint((thread_id, ns, kept.parent_id or ""))
+        if parent is None:
+            return
+        seen, before = kept.checkpoint["versions_seen"], parent.checkpoint["versions_seen"]
+        for node, versions in seen.items():
+            old = before.get(node)
+            if old is not versions and old == versions:
+                seen[node] = old
+
+    def _check_heads(self, group: Group) -> None:
+        head = self.heads.get((group.thread_id, group.ns))
+        for kept, expected in group.checkpoints:
+            if not isinstance(expected, Missing) and expected != head:
+                raise ThreadConflictError(group.thread_id, expected=expected, found=head)
+            made = kept.checkpoint["id"]
+            head = made if head is None else max(head, made)
 
     def _shelve(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
         checkpoint_id = kept.checkpoint["id"]
@@ -85,7 +121,7 @@ class Shelves:
         if head is None or checkpoint_id > head:
             self.heads[thread_id, ns] = checkpoint_id
 
-    def add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
+    def _add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
         """Store a task's writes: special ones replace what is in their slot, others leave it."""
         kept = self.writes[address]
         for position, write in writes:
