@@ -122,6 +122,23 @@ class SyncSqlSaver(SqlSaver):
         for operation in self._pruning(thread_ids, strategy):
             self._run(operation, writes=True)
 
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See :meth:`list`; a batch at a time."""
+        walk = Walk(self._operations, Scope.of(config, filter, before))
+        for count in _batches(limit):
+            batch = await self._off_loop(lambda count=count: self._run(walk.take(count), writes=False))  # type: ignore[misc]
+            for place, found in batch:
+                yield self._tuple_of(place.thread_id, place.ns, found)
+            if len(batch) < count:
+                return
+
 
 class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
     """The async methods, over :meth:`_arun`."""
