@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-__all__ = ["Checkpoint", "CheckpointMetadata", "CheckpointTuple", "ChannelVersions", "PendingWrite", "Version", "Write"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointMetadata",
+    "CheckpointTuple",
+    "ChannelVersions",
+    "PendingWrite",
+    "ThreadSummary",
+    "Version",
+    "Write",
+]
 
 Version: TypeAlias = str | int | float
 """A channel's version: grows with every change; a saver chooses the type."""
@@ -51,3 +60,15 @@ class CheckpointTuple(NamedTuple):
     metadata: CheckpointMetadata
     parent_config: dict[str, Any] | None = None
     pending_writes: list[PendingWrite] | None = None
+
+
+class ThreadSummary(NamedTuple):
+    """What a saver has of a thread: how many checkpoints in how many namespaces, the root's among them.
+
+    ``head_id`` is the root namespace's latest checkpoint, None if only namespaces of subgraphs are left.
+    """
+
+    thread_id: str
+    checkpoint_count: int
+    namespace_count: int
+    head_id: str | None

@@ -11,7 +11,7 @@ from tracegraph.checkpoint.sqlite import statements as sql
 from tracegraph.checkpoint.sqlite.rows import checkpoint_of, metadata_of, short
 from tracegraph.constants import NS_END, Missing
 from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import Checkpoint, CheckpointMetadata, Version
+from tracegraph.records import Checkpoint, CheckpointMetadata, ThreadSummary, Version
 
 __all__ = [
     "BlobRow",
@@ -27,6 +27,7 @@ __all__ = [
     "put_writes",
     "read",
     "thin",
+    "threads",
 ]
 
 BlobRow: TypeAlias = tuple[Version, str, str, bytes]
@@ -114,6 +115,11 @@ def places(cursor: Cursor, thread_id: str | None) -> list[Place]:
     if thread_id is None:
         return [Place(*row) for row in cursor.execute(sql.ALL_PLACES)]
     return [Place(*row) for row in cursor.execute(sql.PLACES_OF_THREAD, (thread_id,))]
+
+
+def threads(cursor: Cursor, limit: int | None) -> list[ThreadSummary]:
+    """Return what there is of each thread, the one that was saved to last first."""
+    return [ThreadSummary(*row) for row in cursor.execute(sql.THREADS, (-1 if limit is None else limit,))]
 
 
 def page(cursor: Cursor, place: int, before: str, conditions: Sequence[tuple[str, Any]], size: int) -> list[tuple[str, str]]:

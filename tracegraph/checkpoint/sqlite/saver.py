@@ -20,7 +20,7 @@ from tracegraph.checkpoint.sqlite.database import BUSY_TIMEOUT_S, Database, Sync
 from tracegraph.checkpoint.sqlite.history import Scope, addresses
 from tracegraph.checkpoint.sqlite.rows import dumped, metadata_text, record_of, short
 from tracegraph.constants import MISSING, Missing
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, ThreadSummary, Version, Write
 
 __all__ = ["SqliteSaver"]
 
@@ -160,6 +160,11 @@ class SqliteSaver(BaseCheckpointSaver):
         for address in islice(addresses(self._database, scope), limit):
             if (found := self._read(*address)) is not None:
                 yield found
+
+    def list_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """Return what there is of each thread; see :meth:`BaseCheckpointSaver.list_threads`."""
+        with self._database.transaction("BEGIN") as cursor:
+            return operations.threads(cursor, limit)
 
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread."""

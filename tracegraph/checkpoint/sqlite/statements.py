@@ -16,6 +16,13 @@ SELECT place, thread_id, ns, (SELECT max(c.id) FROM tracegraph_checkpoints c WHE
 """
 PLACES_OF_THREAD: Final = f"{ALL_PLACES} WHERE thread_id = ?"
 
+# A limit of -1 is none.
+THREADS: Final = """
+SELECT p.thread_id, count(*), count(DISTINCT p.place), max(CASE p.ns WHEN '' THEN c.id END)
+FROM tracegraph_places p CROSS JOIN tracegraph_checkpoints c ON c.place = p.place
+GROUP BY p.thread_id ORDER BY max(c.id) DESC LIMIT ?
+"""
+
 PUT_CHECKPOINT: Final = """
 INSERT INTO tracegraph_checkpoints (place, id, parent_id, run_id, record, metadata) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (place, id) DO UPDATE SET
