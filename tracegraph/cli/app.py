@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tracegraph.cli.output import CliError, ExitCode, note, one_line
+from tracegraph.cli.output import CliError, ExitCode, RunOptions, note, one_line
 from tracegraph.version import VERSION
 
 __all__ = ["app"]
@@ -48,6 +48,13 @@ app = typer.Typer(
 
 Target = Annotated[str, typer.Argument(metavar="FILE.py:GRAPH", help="The graph: FILE.py:name or module:name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Config = Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")]
+Store = Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")]
+Db = Annotated[
+    str | None,
+    typer.Option(metavar="PATH|URL", help="The checkpoint database: a SQLite file or postgresql://...; else the user's own."),
+]
 
 
 @contextmanager
@@ -85,12 +92,15 @@ def run(
         str | None, typer.Option("--input", "-i", metavar="JSON|@FILE|-", help="The input: JSON, a file of it, or - for stdin.")
     ] = None,
     thread: Annotated[str | None, typer.Option(metavar="ID", help="The thread to start or continue.")] = None,
-    config: Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")] = None,
+    db: Db = None,
+    config: Config = None,
     is_json: Json = False,
-    store: Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")] = True,
-    traceback: Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")] = False,
+    store: Store = True,
+    traceback: Traceback = False,
 ) -> None:
     """Run a graph and print its result; the trace id goes to stderr.
+
+    With --thread the run is saved: by the graph's own checkpointer, else in the checkpoint database.
 
     Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 143 stopped by SIGTERM between two supersteps.
     """
@@ -101,10 +111,9 @@ def run(
             target,
             input_text=input_,
             thread_id=thread,
+            db=db,
             config_text=config,
-            is_json=is_json,
-            has_store=store,
-            shows_traceback=traceback,
+            options=RunOptions(is_json, store, traceback),
         )
     raise typer.Exit(code)
 
