@@ -16,6 +16,7 @@ __all__ = [
     "RunOptions",
     "fail",
     "has_terminal",
+    "json_line",
     "json_text",
     "local_time",
     "note",
@@ -120,6 +121,17 @@ def json_text(data: Any, *, indent: int | None = 2) -> str:
     is_safe = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(data, indent=indent, ensure_ascii=not is_safe)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def json_line(data: Any) -> str:
+    """Return data as JSON on one line, which a terminal gets shortened; a pipe gets everything."""
+    text = json_text(data, indent=None)
+    if len(text) <= _MOST_ON_TERMINAL or not has_terminal("stdout"):
+        return text
+    return f"{text[:_MOST_ON_TERMINAL]}... ({len(text)} characters; --json has all)"
+
+
+_MOST_ON_TERMINAL = 400
 
 
 def print_data(data: Any) -> None:
