@@ -46,7 +46,7 @@ def attached(graph: Pregel, db: str | None, *, may_create: bool = False) -> Iter
     """Give the graph a saver for as long as the block runs, unless it was compiled with one.
 
     Raises:
-        CliError: the database does not exist (and *may_create* is false), or cannot be used, or there are two savers.
+        CliError: the database does not exist (and *may_create* is false), or cannot be used; there are two savers, or none.
     """
     own = graph.checkpointer
     if own is not None:
@@ -55,6 +55,8 @@ def attached(graph: Pregel, db: str | None, *, may_create: bool = False) -> Iter
             fail(
                 f"the graph is compiled with a checkpointer of its own ({name}), so its runs are not saved in --db; leave one out"
             )
+        if isinstance(own, bool) and not may_create:
+            fail(f"the graph is compiled with checkpointer={own}, so it has no threads of its own")
         with _readably():
             yield Attached(graph, OWN_SAVER, False)
         return
@@ -96,7 +98,8 @@ def _opened(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpoin
 def _sqlite(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpointSaver, str]]:
     path = (default_database() if db is None else Path(db).expanduser()).absolute()
     if path.exists():
-        _refuse_foreign(path)
+        if not may_create:
+            _refuse_foreign(path)
     elif not may_create:
         raise CliError(
             f"there is no checkpoint database at {str(path)!r}; `tracegraph run FILE.py:GRAPH --thread ID` makes one",
@@ -113,7 +116,7 @@ def _sqlite(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpoin
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise if a file is no checkpoint database, before a saver makes tables in it."""
+    """Raise if a file that is only to be looked into is no checkpoint database: the saver would make tables in it."""
     if not path.is_file():
         fail(f"{str(path)!r} is not a file, and --db takes the path of a SQLite file")
     try:

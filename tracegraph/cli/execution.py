@@ -26,7 +26,7 @@ from tracegraph.telemetry import setup
 from tracegraph.telemetry.semconv import RUN_ID
 from tracegraph_exporters.store import TraceStore, TraceStoreError
 
-__all__ = ["Ended", "Outcome", "Trace", "needs_async", "run_config", "run_traced"]
+__all__ = ["Ended", "Outcome", "Trace", "needs_async", "run_config", "run_traced", "thread_of"]
 
 _DRAIN_WAIT_S = 1.0
 _EXPORT_VARIABLES = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -100,6 +100,12 @@ def run_config(text: str | None, thread_id: str | None) -> dict[str, Any]:
         except ValueError as error:
             fail(f"the key 'run_id' of --config has to be a UUID, not {config['run_id']!r}", error)
     return config
+
+
+def thread_of(config: dict[str, Any]) -> str | None:
+    """Return the thread that a config names."""
+    thread_id = config.get("configurable", {}).get("thread_id")
+    return None if thread_id is None else str(thread_id)
 
 
 def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_store: bool) -> Ended:

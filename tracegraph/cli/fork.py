@@ -14,7 +14,9 @@ from tracegraph.cli.loading import describe_error, load_graph, read_json
 from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data
 from tracegraph.cli.run import resume_command
 from tracegraph.cli.saved import address, find_checkpoint
+from tracegraph.constants import ROOT
 from tracegraph.errors import InvalidInputError, InvalidUpdateError, ThreadConflictError
+from tracegraph.graph.compile import CompiledStateGraph
 from tracegraph.pregel import Pregel
 from tracegraph.pregel.snapshot import saver_of, snapshot
 
@@ -49,6 +51,7 @@ def fork_thread(
     values = read_json(values_text, "--values")
     with attached(load_graph(target), db) as found, _refusals():
         graph, saver = found.graph, saver_of(found.graph)
+        _refuse_unknown_keys(graph, values)
         start = find_checkpoint(saver, thread_id, at, found.place)
         with _copied(saver, thread_id, to) as thread:
             if at is not None or values_text is not None or as_node is not None:
@@ -78,6 +81,15 @@ def _refusals() -> Iterator[None]:
         yield
     except (InvalidInputError, InvalidUpdateError, ThreadConflictError) as error:
         fail(str(error), error)
+
+
+def _refuse_unknown_keys(graph: Pregel, values: Any) -> None:
+    """Raise if a key is misspelt: what a node returns beside the state's keys is ignored, and nothing would be changed."""
+    if not isinstance(graph, CompiledStateGraph) or not isinstance(values, dict):
+        return
+    known = graph.builder.schemas.channels
+    if ROOT not in known and (unknown := [key for key in values if key not in known]):
+        fail(f"--values has {', '.join(map(repr, unknown))}, but the state's keys are {', '.join(map(repr, known))}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tracegraph.cli.execution import needs_async, run_config, run_traced
 from tracegraph.cli.loading import load_graph, read_json
 from tracegraph.cli.output import CliError, ExitCode, RunOptions, fail
 from tracegraph.cli.run import resume_command
-from tracegraph.errors import InvalidInputError, UnknownInterruptError
+from tracegraph.errors import UnknownInterruptError
 from tracegraph.pregel import Pregel
 from tracegraph.types import Command, StateSnapshot
 
@@ -78,10 +78,7 @@ def _read_answers(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _state_of(graph: Pregel, config: Any) -> StateSnapshot:
-    try:
-        return asyncio.run(graph.aget_state(config)) if needs_async(graph) else graph.get_state(config)
-    except InvalidInputError as error:
-        fail(str(error), error)
+    return asyncio.run(graph.aget_state(config)) if needs_async(graph) else graph.get_state(config)
 
 
 def _chosen(state: StateSnapshot, thread_id: str, answers: dict[str, Any]) -> dict[str, Any]:
@@ -97,8 +94,9 @@ def _chosen(state: StateSnapshot, thread_id: str, answers: dict[str, Any]) -> di
     for given, answer in answers.items():
         meant = [known for known in pending if known.startswith(given)]
         if len(meant) != 1 or meant[0] in chosen:
-            what = "no question has" if not meant else "the questions share" if len(meant) > 1 else "another --id answers"
-            raise CliError(f"--id {given}: {what} this id; pending: {', '.join(pending)}", ExitCode.WRONG_ANSWER)
+            what = f"{len(meant)} questions have an id that begins so" if meant else "no question has this id"
+            what = "another --id answers this question" if len(meant) == 1 else what
+            raise CliError(f"--id {given}: {what}; pending: {', '.join(pending)}", ExitCode.WRONG_ANSWER)
         chosen[meant[0]] = answer
     return chosen
 

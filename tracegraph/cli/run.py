@@ -7,9 +7,9 @@ from contextlib import nullcontext
 
 from tracegraph.cli.database import OWN_SAVER, Attached, attached
 from tracegraph.cli.ending import report_ending
-from tracegraph.cli.execution import Ended, run_config, run_traced
+from tracegraph.cli.execution import Ended, run_config, run_traced, thread_of
 from tracegraph.cli.loading import load_graph, read_json
-from tracegraph.cli.output import ExitCode, RunOptions, fail
+from tracegraph.cli.output import CliError, ExitCode, RunOptions, fail
 from tracegraph.errors import EmptyInputError, InvalidInputError
 
 __all__ = ["resume_command", "run_graph"]
@@ -24,13 +24,13 @@ def run_graph(
         CliError: there is nothing to run: a bad argument, a graph that does not load, a database that cannot be used.
     """
     config = run_config(config_text, thread_id)
-    thread_id = config.get("configurable", {}).get("thread_id")
+    thread_id = thread_of(config)
     graph_input = read_json(input_text, "--input")
     graph = load_graph(target)
     if db is not None and thread_id is None:
         fail("--db needs a thread to save the run under: give --thread ID")
     without = nullcontext(Attached(graph, OWN_SAVER, False))
-    with without if thread_id is None else attached(graph, db, may_create=True) as found:
+    with without if thread_id is None else attached(graph, db, may_create=input_text is not None) as found:
         ended = run_traced(found.graph, graph_input, config, has_store=options.has_store)
     _refuse_nothing(ended, found, thread_id, has_input=input_text is not None)
     hint = resume_command(target, thread_id, db) if found.is_ours and thread_id is not None else None
@@ -49,6 +49,7 @@ def _refuse_nothing(ended: Ended, found: Attached, thread_id: str | None, *, has
     if isinstance(error, EmptyInputError) and not has_input:
         if thread_id is None:
             fail("there is nothing to run: give --input, or the --thread of a run to continue")
-        fail(f"thread {thread_id!r} has nothing to continue: it has no checkpoint in {found.place}; give --input to begin")
+        text = f"thread {thread_id!r} has nothing to continue: it has no checkpoint in {found.place}; give --input to begin"
+        raise CliError(text, ExitCode.NOT_FOUND)
     if isinstance(error, InvalidInputError) and thread_id is None and found.graph.checkpointer is not None:
         fail("the graph has a checkpointer, so its runs need a thread to be saved under: give --thread ID", error)

@@ -11,7 +11,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from tracegraph.cli.changes import Change, changes_between, changes_data
 from tracegraph.cli.database import attached, open_for_reading
 from tracegraph.cli.loading import load_graph
-from tracegraph.cli.output import fail, json_line, print_data, to_plain_data
+from tracegraph.cli.output import json_line, print_data, to_plain_data
 from tracegraph.cli.saved import (
     address,
     errors_of,
@@ -93,8 +93,6 @@ def _source(db: str | None, target: str | None) -> Iterator[tuple[BaseCheckpoint
             yield saver, place, None
         return
     with attached(load_graph(target), db) as found:
-        if isinstance(found.graph.checkpointer, bool):
-            fail(f"{target!r} is compiled with checkpointer={found.graph.checkpointer}, so it has no threads of its own")
         yield saver_of(found.graph), found.place, found.graph
 
 
