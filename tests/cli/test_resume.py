@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import GRAPHS, Command, Done
@@ -110,20 +111,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_resumed_is_one_named_line(run: Command, command: Command, resume: Command, name: str) -> None:
+def test_what_cannot_be_resumed_is_one_named_line(run: Command, resume: Command, saved: Any, name: str) -> None:
     """Each with a code that a script can tell apart, and the thread is left as it was."""
     thread, arguments, code, expected = REFUSED[name]
     graph, thread_id = (*(thread or "question").split(), "t")[:2]
     if thread is not None:
         run(graph, "--input", '{"n": 1}', "--thread", thread_id, "--no-store")
-    before = command("threads", "--json").data
+    before = saved()
 
     done = resume(graph, *arguments)
 
     assert (done.code, done.out) == (code, "")
     assert re.match(f"error: .*{expected}", done.err)
     assert done.err.count("\n") == 1
-    assert command("threads", "--json").data == before
+    assert saved() == before
 
 
 def test_the_beginning_of_an_id_must_name_one_question_once(run: Command, resume: Command) -> None:

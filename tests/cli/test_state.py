@@ -124,14 +124,16 @@ def test_changes_are_shown_per_channel(run: Command, command: Command) -> None:
         "n": {"kind": "changed", "before": 5, "after": 6},
         "log": {"kind": "grew", "added": ["add"]},
     }
-    history = command("state", "t", "--history", "--diff").out.splitlines()
-    assert [line for line in history if line.startswith("  ")] == [
-        "  ~ n = 6  (was 5)", '  ~ log += ["add"]', "  ~ n = 5  (was 2)", "  no change", "  ~ n = 2  (was 1)", '  + log = ["add"]',
-        "  + n = 1", "  no change",
-    ]  # fmt: skip
-    assert [re.match(rf"{ID}  step (-?\d)  ", line).group(1) for line in history if line[0] != " "] == list("43") + [
-        "2", "1", "0", "-1",
-    ]  # type: ignore[union-attr]  # fmt: skip
+    history = command("state", "t", "--history", "--diff").out
+    steps = re.split(rf"^{ID}  step (-?\d+)  .*\n", history, flags=re.MULTILINE)[1:]
+    assert list(zip(steps[::2], steps[1::2], strict=True)) == [
+        ("4", '  ~ n = 6  (was 5)\n  ~ log += ["add"]\n'),
+        ("3", "  ~ n = 5  (was 2)\n"),
+        ("2", "  no change\n"),
+        ("1", '  ~ n = 2  (was 1)\n  + log = ["add"]\n'),
+        ("0", "  + n = 1\n"),
+        ("-1", "  no change\n"),
+    ]
 
 
 def test_a_saved_state_of_every_kind_can_be_shown(command: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -147,8 +148,6 @@ def test_a_postgres_url_without_its_extra_says_what_to_install(command: Command,
     # Stands for an environment without the extra, whatever this one has.
     blocked = "import sys\nsys.modules['tracegraph.checkpoint.postgres'] = None\n"
     (tmp_path / "sitecustomize.py").write_text(blocked, encoding="utf-8")
-    import os
-
     paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     done = command("threads", "--db", "postgresql://me:secret@db.example/app?password=secret", env={"PYTHONPATH": paths})
 
