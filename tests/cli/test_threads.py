@@ -168,6 +168,8 @@ class PostgresSaver:
     @classmethod
     @contextmanager
     def from_conn_string(cls, url):
+        if url.endswith("/down"):
+            raise type("OperationalError", (Exception,), {"__module__": "psycopg"})("connection refused")
         with SqliteSaver.from_conn_string(url.rpartition("/")[2]) as saver:
             yield saver
 
@@ -182,5 +184,10 @@ module.PostgresSaver = PostgresSaver
     resumed = command("resume", "with_postgres.py:question", "t", "--value", "9", *database)
 
     assert (paused.code, resumed.code, resumed.data["n"]) == (3, 0, 9)
+    down = command("resume", "with_postgres.py:question", "t", "--db", "postgresql://me:secret@h/down")
     assert "t --db URL --value JSON" in paused.err
+    assert (down.code, down.err) == (
+        2,
+        "error: the checkpoint database 'postgresql://h/down' cannot be used: connection refused\n",
+    )
     assert "secret" not in paused.err + resumed.err

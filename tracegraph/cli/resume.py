@@ -12,7 +12,6 @@ from tracegraph.cli.execution import needs_async, run_config, run_traced
 from tracegraph.cli.loading import load_graph, read_json
 from tracegraph.cli.output import CliError, ExitCode, RunOptions, fail
 from tracegraph.cli.run import resume_command
-from tracegraph.errors import UnknownInterruptError
 from tracegraph.pregel import Pregel
 from tracegraph.types import Command, StateSnapshot
 
@@ -55,8 +54,6 @@ def resume_thread(
             _refuse_no_answer(state, thread_id)
         # Always by id: a plain answer that is an object with ids as keys would be taken for several answers.
         ended = run_traced(found.graph, Command(resume=chosen) if chosen else None, config, has_store=options.has_store)
-    if isinstance(ended.outcome.error, UnknownInterruptError):  # somebody else answered in the meantime
-        raise CliError(str(ended.outcome.error), ExitCode.WRONG_ANSWER) from ended.outcome.error
     hint = resume_command(target, thread_id, db) if found.is_ours else None
     return report_ending(ended, options, thread_id=thread_id, answer_hint=hint)
 

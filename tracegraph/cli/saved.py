@@ -17,6 +17,7 @@ from tracegraph.types import Interrupt
 
 __all__ = [
     "address",
+    "error_text",
     "errors_of",
     "facts_of",
     "find_checkpoint",
@@ -108,9 +109,12 @@ def errors_of(saved: CheckpointTuple) -> list[str]:
     """Return what the tasks that have not finished failed with."""
     writes = saved.pending_writes or []
     finished = {task_id for task_id, channel, _ in writes if channel not in UNFINISHED_WRITES}
-    failures = [value for task_id, channel, value in writes if channel == ERROR and task_id not in finished]
-    # A saver in memory keeps the error itself; the others keep what repr() says of it.
-    return [value if isinstance(value, str) else repr(value) for value in failures]
+    return [error_text(value) for task_id, channel, value in writes if channel == ERROR and task_id not in finished]
+
+
+def error_text(error: Any) -> str:
+    """Return a stored error as text: a saver in memory keeps the error itself, the others what ``repr`` says of it."""
+    return error if isinstance(error, str) else repr(error)
 
 
 def facts_of(saved: CheckpointTuple) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tracegraph.cli.loading import load_graph
 from tracegraph.cli.output import json_line, print_data, to_plain_data
 from tracegraph.cli.saved import (
     address,
+    error_text,
     errors_of,
     facts_of,
     find_checkpoint,
@@ -117,7 +118,7 @@ def _task_data(task: PregelTask) -> dict[str, Any]:
     return {
         "id": task.id,
         "name": task.name,
-        "error": None if task.error is None else str(task.error),
+        "error": None if task.error is None else error_text(task.error),
         "interrupts": plain_questions(task.interrupts),
         "result": to_plain_data(task.result),
     }
