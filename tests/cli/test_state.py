@@ -166,6 +166,29 @@ bare = StateGraph(Annotated[list, last]).add_node("twice", lambda x: x * 2).add_
     assert command("state", "b").out.splitlines()[1:] == ["values", "  value = [1, 1]"]
 
 
+def test_a_delta_channel_is_shown_as_its_writes_or_folded_by_its_graph(command: Command, tmp_path: Path) -> None:
+    """Its reducer is the graph's; each step's writes are what changed."""
+    source = """
+from typing import Annotated, TypedDict
+from tracegraph import START, StateGraph
+from tracegraph.channels import DeltaChannel
+class State(TypedDict):
+    words: Annotated[list, DeltaChannel(lambda old, writes: old + [word.upper() for word in writes], list)]
+first = lambda state: {"words": "a longer word"}
+second = lambda state: {"words": "b"}
+delta = StateGraph(State).add_sequence([("first", first), ("second", second)]).add_edge(START, "first").compile()
+"""
+    (tmp_path / "deltas.py").write_text(source, encoding="utf-8")
+    assert command("run", "deltas.py:delta", "--input", '{"words": "start"}', "--thread", "t").code == 0
+
+    history = command("state", "t", "--history", "--diff", "--json").data
+
+    assert [saved["changes"].get("words", {}).get("added") for saved in history[:2]] == [["b"], ["a longer word"]]
+    assert command("state", "t", "--json").data["values"]["words"]["writes"][-1] == "b"
+    with_graph = command("state", "t", "--graph", "deltas.py:delta", "--json").data
+    assert with_graph["values"] == {"words": ["START", "A LONGER WORD", "B"]}
+
+
 @pytest.mark.parametrize("arguments", [["state", "t"], ["state", "t", "--at", "zz"], ["state", "t", "--history"]])
 def test_what_is_not_there_is_named(run: Command, command: Command, arguments: list[str]) -> None:
     """A thread, a checkpoint; code 4, one line."""

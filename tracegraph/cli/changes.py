@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tracegraph.channels.delta import DeltaLog
 from tracegraph.cli.output import json_line, to_plain_data
 from tracegraph.cli.saved import visible
 from tracegraph.records import CheckpointTuple
@@ -16,7 +17,7 @@ __all__ = ["Change", "changes_between", "changes_data"]
 class Change:
     """What became of one channel's value; all values are JSON data.
 
-    ``grew``: a list got more items at its end, or a dict more keys, and ``added`` is these alone.
+    ``grew``: a list got more items at its end, a dict more keys, a delta channel more writes; ``added`` is these alone.
     """
 
     kind: Literal["new", "changed", "grew", "gone"]
@@ -72,6 +73,11 @@ def _change(before: dict[str, Any], after: dict[str, Any], name: str) -> Change 
     new = to_plain_data(after[name])
     if old == new:
         return None
+    if isinstance(after[name], DeltaLog):
+        base, writes = new["base"], new["writes"]
+        known = old["writes"] if isinstance(before[name], DeltaLog) and old["base"] == base else [] if old == base else None
+        if known is not None and writes[: len(known)] == known:
+            return Change("grew", added=writes[len(known) :])
     if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
         return Change("grew", added=new[len(old) :])
     if isinstance(old, dict) and isinstance(new, dict) and old.items() <= new.items():

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from tracegraph.channels.delta import DeltaSnapshot
+from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import no_thread
 from tracegraph.cli.output import CliError, ExitCode, fail, local_time, to_plain_data
-from tracegraph.constants import BRANCH_PREFIX, END, ERROR, JOIN_PREFIX, PREVIOUS, ROOT, START, TASKS, UNFINISHED_WRITES
+from tracegraph.constants import BRANCH_PREFIX, END, ERROR, JOIN_PREFIX, MISSING, PREVIOUS, ROOT, START, TASKS, UNFINISHED_WRITES
 from tracegraph.drivers.loading import pending_interrupts
 from tracegraph.records import CheckpointTuple
 from tracegraph.types import Interrupt
@@ -85,13 +85,24 @@ def _parent(saver: BaseCheckpointSaver, saved: CheckpointTuple, older: Checkpoin
 
 
 def visible(saved: CheckpointTuple) -> dict[str, Any]:
-    """Return the values of the channels that hold state, as they are; those that only steer the run are left out."""
+    """Return the values of the channels that hold state; those that only steer the run are left out.
+
+    What a delta channel holds is shown as a value and the writes since: only the graph knows how to fold them in.
+    """
     found = saved.checkpoint["channel_values"]
     return {
-        name: value.value if isinstance(value, DeltaSnapshot) else value
+        name: _unwrapped(value)
         for name, value in found.items()
         if name not in _INTERNAL and not name.startswith((BRANCH_PREFIX, JOIN_PREFIX))
     }
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, DeltaSnapshot):
+        return value.value
+    if isinstance(value, DeltaLog):
+        return DeltaLog(None if value.base is MISSING else _unwrapped(value.base), value.writes)
+    return value
 
 
 def values_of(saved: CheckpointTuple) -> Any:
