@@ -15,7 +15,7 @@ from tracegraph.checkpoint.sql.rows import Part, checkpoint_of, metadata_of
 from tracegraph.checkpoint.sql.values import ValueRows
 from tracegraph.constants import NS_END, Missing
 from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import Checkpoint, CheckpointMetadata, Version
+from tracegraph.records import Checkpoint, CheckpointMetadata, ThreadSummary, Version
 
 __all__ = ["Found", "Operations", "Place"]
 
@@ -108,6 +108,11 @@ class Operations:
         else:
             rows = yield Rows(self.sql.places_of_thread, (thread_id,))
         return [Place(*row) for row in rows]
+
+    def threads(self, limit: int | None) -> Operation[list[ThreadSummary]]:
+        """Return what there is of each thread, the one that was saved to last first."""
+        rows = yield Rows(sql.THREADS) if limit is None else Rows(sql.NEWEST_THREADS, (limit,))
+        return [ThreadSummary(*row) for row in rows]
 
     def page(self, place: int, before: str, wanted: Mapping[str, Any], size: int) -> Operation[list[tuple[str, str]]]:
         """Return ids and metadata of the newest checkpoints with smaller ids than *before*; not all are as *wanted*."""

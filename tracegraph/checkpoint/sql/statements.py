@@ -57,6 +57,13 @@ SELECT task_id, channel, kind, value FROM tracegraph_writes WHERE place = ? AND 
 ORDER BY task_path, task_id, slot
 """
 
+THREADS: Final = """
+SELECT p.thread_id, count(*), count(DISTINCT p.place), max(CASE WHEN p.ns = '' THEN c.id END)
+FROM tracegraph_places p CROSS JOIN tracegraph_checkpoints c WHERE c.place = p.place
+GROUP BY p.thread_id ORDER BY max(c.id) DESC
+"""
+NEWEST_THREADS: Final = f"{THREADS} LIMIT ?"
+
 FORGET: Final = tuple(
     f"DELETE FROM {table} WHERE place IN (SELECT place FROM tracegraph_places WHERE thread_id = ?)"  # noqa: S608  # our names
     for table in ("tracegraph_checkpoints", "tracegraph_blobs", "tracegraph_writes", "tracegraph_places")
