@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
-from tracegraph.drivers.run import Launch
 from tracegraph.engine.settings import Begin
 from tracegraph.errors import UnknownInterruptError
 from tracegraph.records import CheckpointTuple
 from tracegraph.types import Command
+
+if TYPE_CHECKING:
+    from tracegraph.drivers.run import Launch
 
 __all__ = ["load_begin", "pending_interrupts"]
 

@@ -22,7 +22,9 @@ from tracegraph.config import RunSpec
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.turns import Turn, take_turn
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -43,7 +45,7 @@ from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed, TracegraphWarning
-from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
+from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
 from tracegraph.runtime import Runtime
 from tracegraph.types import Command, Durability, RetryPolicy
 
@@ -89,6 +91,8 @@ class Launch:
     default_retry: tuple[RetryPolicy, ...] = ()
     is_strict: bool = False
     parents: Mapping[str, str] = field(default_factory=dict)
+    takes_turns: bool = False
+    """It waits until the runs before it on its thread have ended."""
     is_live: bool = False
     """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
     is_streaming: bool = False
@@ -120,6 +124,7 @@ class Run(ABC):
         "saver",
         "spec",
         "thread_id",
+        "turn",
         "undo_drain",
     )
 
@@ -148,6 +153,8 @@ class Run(ABC):
         self.base: contextvars.Context
         self.engine: Engine
         self.undo_drain: Callable[[], None] | None = None
+        self.turn: Turn | None = None
+        """Its turn on the thread, where runs take turns."""
 
     # --- facts others ask for ------------------------------------------------------------------------------
 
@@ -248,6 +255,21 @@ class Run(ABC):
             is_checked=self.is_checked,
             is_strict=launch.is_strict,
         )
+
+    def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
+        """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
+        if self.launch.takes_turns:
+            assert self.saver is not None
+            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id)
+            if self.hub.wants & TurnTaken.bit:
+                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, time.time_ns(), self.turn.waited_ns))
+        return (yield from load_begin(self.launch))
+
+    def leaving(self) -> Flow[None]:
+        """Let the next run on the thread have its turn, once everything is saved."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            yield from turn.leave()
 
     def begin(self, begin: Begin, links: tuple[str, ...] = ()) -> list[Action]:
         """Start the engine and return its first actions.
@@ -432,6 +454,8 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
+        if self.turn is not None:  # the run is closed in a way that must not wait
+            self.turn.drop()
         self.note_fatal()
 
     def close_if_fatal(self) -> None:

@@ -22,7 +22,6 @@ from tracegraph.drivers.calling import attempt_flow, failure_report
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
@@ -109,7 +108,7 @@ class SyncRun(Run):
             yield
 
     def _start(self) -> None:
-        begin, links = run_flow(load_begin(self.launch))
+        begin, links = run_flow(self.opening())
         self.carry_out(self.begin(begin, links), will_pop=True)
         self._run_handlers()
 
@@ -362,6 +361,7 @@ class SyncRun(Run):
         with self._bell:
             while self._is_saving:
                 self._bell.wait()
+        run_flow(self.leaving())
         self.end()
         self._run_handlers()
         self.note_fatal()

@@ -196,6 +196,7 @@ def compile_graph(
     interrupt_after: Any,
     name: str | None,
     is_strict: bool,
+    concurrent_runs: str,
     **options: Any,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the graph of *builder*, which stays as it is; see :meth:`StateGraph.compile`."""
@@ -225,6 +226,7 @@ def compile_graph(
         name=name or "LangGraph",
         is_named=name is not None,
         strict=is_strict,
+        concurrent_runs=concurrent_runs,
         **options,
     )
 

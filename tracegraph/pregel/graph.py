@@ -66,6 +66,7 @@ class Pregel:
         joins: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
         auto_validate: bool = True,
         strict: bool = False,
+        concurrent_runs: Literal["reject", "queue"] = "reject",
     ) -> None:
         self.nodes: dict[str, Node] = {
             key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()
@@ -92,6 +93,7 @@ class Pregel:
         self.debug = bool(debug)
         self.joins = dict(joins or {})
         self.strict = strict
+        self.concurrent_runs = concurrent_runs
         refuse_unsupported(self)
         if auto_validate:
             self.validate()

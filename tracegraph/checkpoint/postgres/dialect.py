@@ -19,6 +19,7 @@ class PostgresDialect(Dialect):
     pairs = "jsonb_each_text(CAST(? AS jsonb))"
     lock = " FOR UPDATE"
     metadata = "CAST(c.metadata AS text)"
+    now = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 
     def insert(self, table: str, columns: Mapping[str, str]) -> str:
         """See :class:`Dialect`: the values are one array for each column, so that any number of rows is one statement."""

@@ -120,6 +120,27 @@ class Operations:
         rows: Any = yield Rows(self.sql.page(condition), (place, before, *values, size))
         return rows  # type: ignore[no-any-return]
 
+    # --- turns ---------------------------------------------------------------------------------------------
+
+    def join_queue(self, thread_id: str, lease_s: float) -> Operation[str]:
+        """Return a ticket behind all others; those of others that have run out are dropped."""
+        yield Many(self.sql.drop_expired, [(thread_id,)])
+        ((ticket,),) = yield Rows(self.sql.join_queue, (thread_id, lease_s))
+        return str(ticket)
+
+    def has_turn(self, ticket: str) -> Operation[bool]:
+        """Say whether no valid ticket of the same thread is older; one that is gone has its turn, for nobody waits for it."""
+        rows = yield Rows(self.sql.tickets_before, (int(ticket),))
+        return not rows
+
+    def keep_turn(self, ticket: str, lease_s: float) -> Operation[None]:
+        """Let a ticket run out later."""
+        yield Many(self.sql.keep_turn, [(lease_s, int(ticket))])
+
+    def leave_queue(self, ticket: str) -> Operation[None]:
+        """Forget a ticket."""
+        yield Many(sql.LEAVE_QUEUE, [(int(ticket),)])
+
     # --- upkeep --------------------------------------------------------------------------------------------
 
     def forget(self, thread_id: str) -> Operation[None]:

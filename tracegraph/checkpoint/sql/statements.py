@@ -100,6 +100,8 @@ AND NOT EXISTS (SELECT 1 FROM tracegraph_checkpoints WHERE place = ?)
 AND NOT EXISTS (SELECT 1 FROM tracegraph_writes WHERE place = ?)
 """
 
+LEAVE_QUEUE: Final = "DELETE FROM tracegraph_turns WHERE ticket = ?"
+
 
 def _put(dialect: Dialect, table: str, key: str, columns: Mapping[str, str]) -> str:
     """Return the statement that inserts rows, each in the place of one with the same key."""
@@ -147,6 +149,19 @@ class Statements:
             WHERE b.place = ? AND b.version = part.version AND b.channel = part.channel
         """  # noqa: S608
         self._page = f"SELECT c.id, {dialect.metadata} FROM tracegraph_checkpoints c WHERE c.place = ? AND c.id < ?"  # noqa: S608
+
+        # By the database's clock, for the machines' clocks differ.
+        self.drop_expired = f"DELETE FROM tracegraph_turns WHERE thread_id = ? AND expires_at < {dialect.now}"  # noqa: S608
+        self.join_queue = f"""
+            INSERT INTO tracegraph_turns (thread_id, expires_at) VALUES (?, {dialect.now} + ?) RETURNING ticket
+        """  # noqa: S608
+        self.keep_turn = f"UPDATE tracegraph_turns SET expires_at = {dialect.now} + ? WHERE ticket = ?"  # noqa: S608
+        self.tickets_before = f"""
+            SELECT b.ticket FROM tracegraph_turns mine
+            CROSS JOIN tracegraph_turns b
+            WHERE mine.ticket = ? AND b.thread_id = mine.thread_id AND b.ticket < mine.ticket AND b.expires_at >= {dialect.now}
+            LIMIT 1
+        """  # noqa: S608
 
     def page(self, sieve: str) -> str:
         """Return the statement for one page of a place's checkpoints, newest first."""

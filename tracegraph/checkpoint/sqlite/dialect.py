@@ -19,6 +19,7 @@ class SqliteDialect(Dialect):
     pairs = "json_each(?)"
     lock = ""
     metadata = "c.metadata"
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def insert(self, table: str, columns: Mapping[str, str]) -> str:
         """See :class:`Dialect`."""
