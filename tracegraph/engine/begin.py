@@ -156,7 +156,8 @@ def command_writes(topology: Topology, command: Command[Any], *, is_strict: bool
         elif channel in topology.channels and channel not in topology.paths and channel != START:
             writes.append((channel, value))
         else:
-            _ignore(channel, topology.channels, is_strict, ignored)
+            known = (topology.channels.keys() - topology.paths.keys()) | topology.nested.keys()
+            _ignore(channel, known, is_strict, ignored)
     return writes
 
 
