@@ -12,7 +12,7 @@ import pytest
 from colours import Colour
 from nested_states import chain, nested, side_by_side, typed
 
-from tracegraph.channels import Nested
+from tracegraph.channels import DeltaChannel, Nested
 from tracegraph.channels.reducers import union
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.checkpoint.sqlite import SqliteSaver
@@ -223,6 +223,63 @@ def test_a_pause_that_wrote_sub_fields_is_not_resumed_without_the_marker(colour:
 
     with pytest.raises(UnknownTargetError, match="node 'n2' sent to channel 'meta.title', which does not exist"):
         colour.invoke(make(UNMARKED), Command(resume=2), THREAD)
+
+
+def extended(left: list[str], batch: list[Any]) -> list[str]:
+    return [*left, *(item for write in batch for item in write)]
+
+
+LINES = [f"line {number}" for number in range(500)]
+LOGS = {"list": Annotated[list, operator.add], "delta": Annotated[list, DeltaChannel(extended, list)]}
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("is_marked_first", [True, False])
+def test_a_sub_field_that_grows_stores_what_was_added(colour: Colour, file: File, kind: str, is_marked_first: bool) -> None:
+    """As the same channel does as a field; also after a field that was one value became nested."""
+    schema = nested(log=LOGS[kind], title=str)
+
+    def first(saver: Any) -> Any:
+        return chain(None, schema=schema if is_marked_first else UNMARKED, checkpointer=saver)
+
+    def later(saver: Any) -> Any:
+        return chain({"meta": {"log": ["a"]}}, {"meta": {"log": ["b"]}}, schema=schema, checkpointer=saver)
+
+    file.run(colour, first, {"meta": {"log": LINES, "title": "t"}})
+    file.run(colour, later, {"meta": {"title": "u"}})
+    result = file.run(colour, later, {"meta": {"title": "v"}})
+
+    assert result == {"meta": {"log": [*LINES, "a", "b", "a", "b"], "title": "v"}}
+    sizes = [size for name, size in file.blobs() if name == "meta.log"]
+    assert (len(sizes), sizes[0] > 3_000, max(sizes[1:]) < 100) == (5, True, True)
+    with SqliteSaver.from_conn_string(file.path) as saver:
+        assert later(saver).get_state(THREAD).values == result
+
+
+def test_a_growing_sub_field_that_is_overwritten_starts_anew(colour: Colour, file: File) -> None:
+    """What was stored of it before does not come back."""
+
+    def make(saver: Any) -> Any:
+        written = [{"log": ["a"]}, Overwrite({"title": "t"}), {"log": ["b"]}]
+        return chain(*({"meta": part} for part in written), schema=nested(log=LOGS["delta"], title=str), checkpointer=saver)
+
+    assert file.run(colour, make, {"meta": {"log": LINES}}) == {"meta": {"log": ["b"], "title": "t"}}
+    with SqliteSaver.from_conn_string(file.path) as saver:
+        assert make(saver).get_state(THREAD).values == {"meta": {"log": ["b"], "title": "t"}}
+
+
+def test_increments_of_a_delta_channel_cannot_be_joined(colour: Colour, file: File) -> None:
+    """Without the channel nobody can fold them, so the marker cannot go; the error says what to do."""
+
+    def make(schema: Any) -> Any:
+        return lambda saver: chain({"meta": {"log": ["a"]}}, schema=schema, checkpointer=saver)
+
+    file.run(colour, make(nested(log=LOGS["delta"])), {"meta": {"log": LINES}})
+    with (
+        SqliteSaver.from_conn_string(file.path) as saver,
+        pytest.raises(InvalidUpdateError, match="'meta.log' as writes that only"),
+    ):
+        make(UNMARKED)(saver).get_state(THREAD)
 
 
 def test_a_fork_replays_with_nested_fields(colour: Colour) -> None:

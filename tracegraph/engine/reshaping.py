@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.channels.base import BaseChannel
+from tracegraph.channels.delta import DeltaLog
 from tracegraph.channels.empty import bare_type
+from tracegraph.errors import InvalidUpdateError
 from tracegraph.records import ChannelVersions
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def reshaped(
     there is nothing yet.
 
     Raises:
-        InvalidUpdateError: what is to be split was no dict.
+        InvalidUpdateError: what is to be split was no dict, or what is to be joined is known to a delta channel only.
     """
     values, found = dict(saved), dict(versions)
     moved = _split(values, found, topology) | _joined(values, found, topology)
@@ -58,12 +60,22 @@ def _joined(values: dict[str, Any], versions: ChannelVersions, topology: Topolog
             inside = made.setdefault(owner, {})
             for key in outer[length:]:
                 inside = inside.setdefault(key, {})
-            inside[last] = values.pop(name)
+            inside[last] = _whole(name, values.pop(name))
             version = versions.pop(name)
             versions[owner] = max(versions.get(owner, version), version)
             break
     values.update(made)
     return set(made)
+
+
+def _whole(name: str, saved: Any) -> Any:
+    if type(saved) is DeltaLog:
+        raise InvalidUpdateError(
+            f"the thread holds {name!r} as writes that only its DeltaChannel can fold, but the field is nested no more; mark it "
+            "Nested again, overwrite the sub-field, and take the marker away",
+            channel=name,
+        )
+    return saved
 
 
 def _holds_dict(channel: BaseChannel[Any, Any, Any] | None) -> bool:
