@@ -275,11 +275,11 @@ def test_increments_of_a_delta_channel_cannot_be_joined(colour: Colour, file: Fi
         return lambda saver: chain({"meta": {"log": ["a"]}}, schema=schema, checkpointer=saver)
 
     file.run(colour, make(nested(log=LOGS["delta"])), {"meta": {"log": LINES}})
-    with (
-        SqliteSaver.from_conn_string(file.path) as saver,
-        pytest.raises(InvalidUpdateError, match="'meta.log' as writes that only"),
-    ):
-        make(UNMARKED)(saver).get_state(THREAD)
+    with SqliteSaver.from_conn_string(file.path) as saver:
+        with pytest.raises(InvalidUpdateError, match="the thread holds 'meta.log' as writes that only its DeltaChannel can fold"):
+            make(UNMARKED)(saver).get_state(THREAD)
+        make(nested(log=LOGS["delta"]))(saver).update_state(THREAD, {"meta": {"log": Overwrite(["all"])}})
+        assert make(UNMARKED)(saver).get_state(THREAD).values == {"meta": {"log": ["all"]}}
 
 
 def test_a_fork_replays_with_nested_fields(colour: Colour) -> None:

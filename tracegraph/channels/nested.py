@@ -24,11 +24,8 @@ class Nested:
     >>> from typing import Annotated, TypedDict
     >>> from tracegraph.channels.reducers import union
     >>> from tracegraph.graph import StateGraph
-    >>> class Meta(TypedDict):
-    ...     tags: Annotated[set[str], union]
-    ...     title: str
-    >>> class State(TypedDict):
-    ...     meta: Annotated[Meta, Nested]
+    >>> Meta = TypedDict("Meta", {"tags": Annotated[set[str], union], "title": str})
+    >>> State = TypedDict("State", {"meta": Annotated[Meta, Nested]})
     >>> builder = StateGraph(State).add_sequence([("tag", lambda state: {"meta": {"tags": {"new"}}})])
     >>> builder.set_entry_point("tag").compile().invoke({"meta": {"title": "Owls"}})
     {'meta': {'tags': {'new'}, 'title': 'Owls'}}
