@@ -48,10 +48,11 @@ ANNOTATIONS: dict[Kind, Any] = {
 STARTS: dict[Kind, Any] = {"sum": 0, "log": [], "tags": set(), "late": EMPTY, "delta": None}
 """What an Overwrite brings a reducer back to."""
 
-trees: st.SearchStrategy[Tree] = st.recursive(
-    st.dictionaries(st.sampled_from("abc"), st.sampled_from(tuple(ANNOTATIONS)), min_size=1, max_size=3),
-    lambda inner: st.dictionaries(st.sampled_from("abc"), st.one_of(st.sampled_from(tuple(ANNOTATIONS)), inner), min_size=1),
-    max_leaves=6,
+kinds_of_field = st.sampled_from(tuple(ANNOTATIONS))
+small = st.dictionaries(st.sampled_from("abc"), kinds_of_field, min_size=1)
+trees: st.SearchStrategy[Tree] = st.fixed_dictionaries(
+    {"m": st.dictionaries(st.sampled_from("abcd"), kinds_of_field | small, min_size=2)},
+    optional={"n": small, "x": kinds_of_field},
 )
 
 
@@ -89,8 +90,9 @@ def value_of(kind: Kind, number: int) -> Any:
 def writes(draw: st.DrawFn, tree: Tree, *, may_overwrite: bool) -> dict[str, Any]:
     """Draw what a node writes to some fields of *tree*."""
     made: dict[str, Any] = {}
-    for name in draw(st.lists(st.sampled_from(sorted(tree)), unique=True)):
-        part = tree[name]
+    for name, part in tree.items():
+        if draw(st.integers(0, 2)) == 0:
+            continue
         if isinstance(part, dict):
             made[name] = draw(st.none()) if draw(st.integers(0, 9)) == 0 else draw(writes(part, may_overwrite=may_overwrite))
             may = True
