@@ -166,21 +166,21 @@ class NestedKeys(tuple[str, ...]):  # noqa: SLOT001  # a tuple with slots cannot
             elif write.value is not MISSING:
                 values[name] = write.value
         shown: dict[str, Any] = NestedKeys(self, self.paths).show(values)
-        for *outer, last in {_outermost(path, whole) or () for path in whole}:
+        for *outer, last in dict.fromkeys(_outermost(path, whole) or () for path in whole):
             inside = shown
             for key in outer:
                 inside = inside.setdefault(key, {})
             inside[last] = Overwrite(inside.get(last, {}))
         return shown if self.bare is None else shown.get(self.bare)
 
-    def _overwritten(self, writes: Mapping[str, Any]) -> set[Path]:
+    def _overwritten(self, writes: Mapping[str, Any]) -> list[Path]:
         """Return the nested fields all of whose shown sub-fields are overwritten."""
         found: dict[Path, bool] = {}
         for name in self:
             path = self.paths.get(name, ())
             for length in range(1, len(path)):
                 found[path[:length]] = found.get(path[:length], True) and type(writes.get(name)) is Overwrite
-        return {path for path, is_whole in found.items() if is_whole}
+        return [path for path, is_whole in found.items() if is_whole]
 
     def show_each(self, writes: Sequence[tuple[str, Any]]) -> list[Any]:
         """Return writes in their order, channels written twice among them, as one-key dicts; see :meth:`show_writes`."""
@@ -196,5 +196,5 @@ class NestedKeys(tuple[str, ...]):  # noqa: SLOT001  # a tuple with slots cannot
         return [*shown, self.show_writes(part)]
 
 
-def _outermost(path: Path, whole: set[Path]) -> Path | None:
+def _outermost(path: Path, whole: Sequence[Path]) -> Path | None:
     return next((path[:length] for length in range(1, len(path) + 1) if path[:length] in whole), None)
