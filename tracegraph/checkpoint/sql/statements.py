@@ -20,11 +20,11 @@ ON CONFLICT (place, id) DO UPDATE SET
     parent_id = excluded.parent_id, run_id = excluded.run_id, record = excluded.record, metadata = excluded.metadata
 """
 PUT_BLOB: Final = """
-INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, whole_bytes, grown_bytes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, level, run, chain_bytes, whole_bytes)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (place, version, channel) DO UPDATE SET
     kind = excluded.kind, value = excluded.value, base = excluded.base, growth = excluded.growth,
-    whole_bytes = excluded.whole_bytes, grown_bytes = excluded.grown_bytes
+    level = excluded.level, run = excluded.run, chain_bytes = excluded.chain_bytes, whole_bytes = excluded.whole_bytes
 """
 # A task that runs again does not change what it wrote; its error, question and answers are those of the last time.
 PUT_WRITE: Final = """
@@ -34,9 +34,10 @@ ON CONFLICT (place, checkpoint_id, task_id, slot) DO UPDATE SET
     task_path = excluded.task_path, channel = excluded.channel, kind = excluded.kind, value = excluded.value
 WHERE tracegraph_writes.slot < 0
 """
-SIZES: Final = """
-SELECT growth, coalesce(whole_bytes, length(value)), coalesce(grown_bytes, 0) FROM tracegraph_blobs
-WHERE place = ? AND version = ? AND channel = ?
+GET_PIECE: Final = """
+SELECT kind, value, base, growth, coalesce(level, -1), coalesce(run, 1), coalesce(chain_bytes, length(value)),
+    coalesce(whole_bytes, length(value))
+FROM tracegraph_blobs WHERE place = ? AND version = ? AND channel = ?
 """
 GET_WRITES: Final = """
 SELECT task_id, channel, kind, value FROM tracegraph_writes WHERE place = ? AND checkpoint_id = ?
@@ -53,8 +54,8 @@ COPY: Final = (
     SELECT CAST(? AS BIGINT), id, parent_id, run_id, record, metadata FROM tracegraph_checkpoints WHERE place = ?
     """,
     """
-    INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, whole_bytes, grown_bytes)
-    SELECT CAST(? AS BIGINT), version, channel, kind, value, base, growth, whole_bytes, grown_bytes
+    INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, level, run, chain_bytes, whole_bytes)
+    SELECT CAST(? AS BIGINT), version, channel, kind, value, base, growth, level, run, chain_bytes, whole_bytes
     FROM tracegraph_blobs WHERE place = ?
     """,
     """
@@ -101,16 +102,15 @@ class Statements:
         self.metadata = f"SELECT {dialect.metadata} FROM tracegraph_checkpoints c WHERE place = ? AND id = ?"  # noqa: S608
         # Channels and versions come as one JSON object: one statement for any number of them.
         self.values = f"""
-            WITH RECURSIVE part(channel, kind, value, base, growth, depth) AS (
-                SELECT b.channel, b.kind, b.value, b.base, b.growth, 0
-                FROM {dialect.pairs} wanted CROSS JOIN tracegraph_blobs b
+            WITH RECURSIVE part(channel, version, base, depth) AS (
+                SELECT b.channel, b.version, b.base, 0 FROM {dialect.pairs} wanted CROSS JOIN tracegraph_blobs b
                 WHERE b.place = ? AND b.version = wanted.value AND b.channel = wanted.key
                 UNION ALL
-                SELECT b.channel, b.kind, b.value, b.base, b.growth, part.depth + 1
-                FROM part CROSS JOIN tracegraph_blobs b
+                SELECT b.channel, b.version, b.base, part.depth + 1 FROM part CROSS JOIN tracegraph_blobs b
                 WHERE part.base IS NOT NULL AND b.place = ? AND b.version = part.base AND b.channel = part.channel
             )
-            SELECT channel, kind, value, growth, depth FROM part
+            SELECT b.channel, b.kind, b.value, b.growth, part.depth FROM part CROSS JOIN tracegraph_blobs b
+            WHERE b.place = ? AND b.version = part.version AND b.channel = part.channel
         """  # noqa: S608
         self._page = f"SELECT c.id, {dialect.metadata} FROM tracegraph_checkpoints c WHERE c.place = ? AND c.id < ?"  # noqa: S608
 
