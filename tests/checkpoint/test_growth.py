@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import operator
 from contextlib import closing
 from typing import Annotated, Any, TypedDict
@@ -54,7 +53,7 @@ def test_a_thread_of_many_steps_comes_back_at_every_one(saver: Any, is_async: bo
 
     def run(given: Any) -> None:
         config: Any = {**THREAD, "recursion_limit": 2000}
-        _ = asyncio.run(app.ainvoke(given, config)) if is_async else app.invoke(given, config)
+        _ = saver.run(app.ainvoke(given, config)) if is_async else app.invoke(given, config)
 
     run({"log": []})
     history = [found.checkpoint["channel_values"] for found in saver.list(THREAD)][:-1]

@@ -9,6 +9,7 @@ from copy import copy
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base.delta_history import delta_history
+from tracegraph.checkpoint.base.threads import summarize_threads
 from tracegraph.checkpoint.serde.allowlist import Allowed
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
@@ -20,6 +21,7 @@ from tracegraph.records import (
     DeltaChannelHistory,
     NewCheckpoint,
     TaskWrites,
+    ThreadSummary,
     Version,
     Write,
 )
@@ -100,6 +102,13 @@ class BaseCheckpointSaver:
         gives metadata keys and the values they must have; *before* asks for smaller ids than this config's.
         """
         raise self._lacks("list")
+
+    def list_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """Return what there is of each thread, the one that was saved to last first.
+
+        Unless it is overridden, every checkpoint is read for it.
+        """
+        return summarize_threads(self.list(None), limit)
 
     def put(
         self,
@@ -206,6 +215,12 @@ class BaseCheckpointSaver:
         for found in await self._off_loop(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
             yield found
 
+    async def alist_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """See :meth:`list_threads`."""
+        if self._is_own("list_threads"):
+            return await self._off_loop(lambda: self.list_threads(limit=limit))
+        return summarize_threads([found async for found in self.alist(None)], limit)
+
     async def aput(
         self,
         config: Config,
@@ -262,4 +277,7 @@ class BaseCheckpointSaver:
         return NotImplementedError(f"{type(self).__name__} has no {method}(); {hint}")
 
     def _is_async(self, method: str) -> bool:
-        return getattr(type(self), f"a{method}") is not getattr(BaseCheckpointSaver, f"a{method}")
+        return self._is_own(f"a{method}")
+
+    def _is_own(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(BaseCheckpointSaver, method)

@@ -22,6 +22,10 @@ class Dialect(ABC):
     """The metadata column as JSON text."""
 
     @abstractmethod
+    def insert(self, table: str, columns: Mapping[str, str]) -> str:
+        """Return an INSERT of these columns, given with their types, as far as a clause ON CONFLICT can follow."""
+
+    @abstractmethod
     def version(self, version: Version) -> Version:
         """Return a channel version as its column holds it; the order of texts stays."""
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.sql import statements as sql
 from tracegraph.checkpoint.sql.dialect import Dialect
-from tracegraph.checkpoint.sql.orders import Many, Operation, Rows
+from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Rows
 from tracegraph.checkpoint.sql.prepared import PreparedCheckpoint, PreparedWrites
 from tracegraph.checkpoint.sql.rows import Part, checkpoint_of, metadata_of
 from tracegraph.checkpoint.sql.values import ValueRows
 from tracegraph.constants import NS_END, Missing
 from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import Checkpoint, CheckpointMetadata, Version
+from tracegraph.records import Checkpoint, CheckpointMetadata, ThreadSummary, Version
 
 __all__ = ["Found", "Operations", "Place"]
 
@@ -64,19 +64,24 @@ class Operations:
             _check_heads(thread_id, rows[0][0], saves)
         values = ValueRows(self.dialect, place)
         checkpoints: list[tuple[Any, ...]] = []
-        writes: list[tuple[Any, ...]] = []
+        writes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
         for save in saves:
             if isinstance(save, PreparedWrites):
-                writes += [(place, *row) for row in save.rows]
+                for row in save.rows:
+                    if row[2] < 0 or row[:3] not in writes:
+                        writes[row[:3]] = (place, *row)
                 continue
             checkpoints.append((place, *save.row))
             for blob in save.blobs:
                 values.add(blob)
             for grown in save.grown:
                 yield from values.grow(grown)
-        for statement, found in ((sql.PUT_CHECKPOINT, checkpoints), (sql.PUT_BLOB, values.rows), (sql.PUT_WRITE, writes)):
-            if found:
-                yield Many(statement, found)
+        if checkpoints:
+            yield Insert(self.sql.put_checkpoint, checkpoints)
+        if values.rows:
+            yield Insert(self.sql.put_value, values.rows)
+        if writes:
+            yield Insert(self.sql.put_write, [*writes.values()])
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -103,6 +108,11 @@ class Operations:
         else:
             rows = yield Rows(self.sql.places_of_thread, (thread_id,))
         return [Place(*row) for row in rows]
+
+    def threads(self, limit: int | None) -> Operation[list[ThreadSummary]]:
+        """Return what there is of each thread, the one that was saved to last first."""
+        rows = yield Rows(sql.THREADS) if limit is None else Rows(sql.NEWEST_THREADS, (limit,))
+        return [ThreadSummary(*row) for row in rows]
 
     def page(self, place: int, before: str, wanted: Mapping[str, Any], size: int) -> Operation[list[tuple[str, str]]]:
         """Return ids and metadata of the newest checkpoints with smaller ids than *before*; not all are as *wanted*."""
@@ -163,9 +173,12 @@ class Operations:
         """Delete checkpoints with their writes, and the values that only they had."""
         if not gone:
             return
+        places = sorted({place for place, _id in gone})
+        for place in places:
+            yield Rows(self.sql.lock_place, (place,))
         for statement in sql.DROP:
             yield Many(statement, [*gone])
-        for place in {place for place, _id in gone}:
+        for place in places:
             records = yield Rows(sql.RECORDS, (place,))
             used = {
                 (self.dialect.version(version), name)

@@ -20,6 +20,10 @@ class SqliteDialect(Dialect):
     lock = ""
     metadata = "c.metadata"
 
+    def insert(self, table: str, columns: Mapping[str, str]) -> str:
+        """See :class:`Dialect`."""
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`."""
         return short(version)
