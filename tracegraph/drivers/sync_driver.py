@@ -141,7 +141,8 @@ class SyncRun(Run):
             self._hire(is_patient=not self._has_limits())
 
     def _has_limits(self) -> bool:
-        return any(action.task.timeout is not None for action in self._ready)
+        # A copy, made in one go: workers take tasks meanwhile.
+        return any(action.task.timeout is not None for action in self._ready.copy())
 
     def _may_run_here(self) -> bool:
         if not self._ready:

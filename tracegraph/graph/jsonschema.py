@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, Union, 
 
 from tracegraph.constants import ROOT
 from tracegraph.errors import GraphDefinitionError
-from tracegraph.graph.schema import Schemas
+from tracegraph.graph.schema import Schemas, is_typed_dict
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -22,7 +22,7 @@ _TAKES_ALL_TYPED_DICTS = sys.version_info >= (3, 12)
 
 def schema_jsonschema(schema: Any, schemas: Schemas, name: str) -> dict[str, Any]:
     """Return the JSON schema of a graph's input or output; *name* titles one that has no name of its own."""
-    if _is_typed_dict(schema):
+    if is_typed_dict(schema):
         from pydantic import TypeAdapter
 
         return TypeAdapter(_portable(schema)).json_schema()
@@ -41,7 +41,7 @@ def schema_model(schema: Any, schemas: Schemas, name: str) -> type[BaseModel]:
         root: Any = found[ROOT]
         return create_model(name, __base__=RootModel, root=(_portable(root.UpdateType), None))
     defaults = _defaults(schema)
-    optional = _optional_keys(schema) if _is_typed_dict(schema) else frozenset()
+    optional = _optional_keys(schema) if is_typed_dict(schema) else frozenset()
     parts: dict[str, Any] = {}
     for key, field in found.items():
         if not isinstance(field, type):
@@ -60,7 +60,7 @@ def context_jsonschema(schema: Any) -> dict[str, Any] | None:
         return None
     from pydantic import TypeAdapter
 
-    if _is_model(schema) or _is_typed_dict(schema) or is_dataclass(schema):
+    if _is_model(schema) or is_typed_dict(schema) or is_dataclass(schema):
         return TypeAdapter(_portable(schema)).json_schema()
     raise GraphDefinitionError(
         f"the context schema {schema!r} has no JSON schema; make it a Pydantic model, a TypedDict or a dataclass"
@@ -71,10 +71,6 @@ def _is_model(schema: Any) -> bool:
     from pydantic import BaseModel
 
     return isinstance(schema, type) and issubclass(schema, BaseModel)
-
-
-def _is_typed_dict(schema: Any) -> bool:
-    return isinstance(schema, type) and issubclass(schema, dict) and hasattr(schema, "__total__")
 
 
 def _takes_none(annotation: Any) -> bool:
@@ -115,7 +111,7 @@ def converted(annotation: Any, inside: tuple[Any, ...] = ()) -> Any:
 
     Inside itself, such a TypedDict becomes a plain ``dict``, for a copy cannot refer to itself.
     """
-    if _is_typed_dict(annotation):
+    if is_typed_dict(annotation):
         if annotation in inside:
             return dict[str, Any]
         return _converted_typed_dict(annotation, (*inside, annotation)) if type(annotation).__module__ == "typing" else annotation

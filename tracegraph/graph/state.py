@@ -37,8 +37,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     """Collects nodes and edges over a shared state; :meth:`compile` makes a graph that runs.
 
     Each field of *state_schema* is a channel: a plain field keeps the last write, ``Annotated[type, reducer]``
-    combines writes. *input_schema* and *output_schema* narrow what a caller gives and gets. *context_schema* is
-    the type of what a caller passes beside the input, as ``context=``.
+    combines writes. Of a field ``Annotated[SomeTypedDict, Nested]`` each key is one. *input_schema* and *output_schema*
+    narrow what a caller gives and gets. *context_schema* is the type of what a caller passes beside the input, as
+    ``context=``.
 
     >>> from typing import TypedDict
     >>> class State(TypedDict):
