@@ -213,12 +213,13 @@ class Shelves:
 
     def thin(self, thread_id: str) -> None:
         """Keep the newest checkpoint of each namespace, without parent; see :meth:`BaseCheckpointSaver.prune`."""
-        root = self.heads.get((thread_id, ""))
+        roots = {*self.storage.get(thread_id, {}).get("", ())} - {self.heads.get((thread_id, ""))}
         gone: list[Address] = []
         for address, kept in self.addresses(thread_id, None):
             _thread, ns, checkpoint_id = address
-            # A namespace with a task's id in it was made for that task; others hold state from call to call.
-            is_orphan = NS_END in ns and kept.metadata.get("parents", {}).get("") != root
+            # A namespace with a task's id in it was made for that task; others hold state from call to call. It goes with
+            # the root checkpoint that it names, which may be saved only after it: then both stay.
+            is_orphan = NS_END in ns and kept.metadata.get("parents", {}).get("") in roots
             if is_orphan or checkpoint_id != self.heads[thread_id, ns]:
                 gone.append(address)
             else:

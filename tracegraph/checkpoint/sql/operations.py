@@ -177,13 +177,15 @@ class Operations:
         """Keep the newest checkpoint of each place, without parent; see :meth:`BaseCheckpointSaver.prune`."""
         yield Rows(self.sql.lock_thread, (thread_id,))
         found = [place for place in (yield from self.places(thread_id)) if place.head is not None]
-        root = next((place.head for place in found if not place.ns), None)
+        root = next((place for place in found if not place.ns), None)
+        roots = {key[1] for key in (yield Rows(sql.CHECKPOINTS_OF_PLACE, (root.number,)))} - {root.head} if root else set()
         gone: list[Any] = []
         for place in found:
             kept = place.head
             ((metadata,),) = yield Rows(self.sql.metadata, (place.number, kept))
-            # A namespace with a task's id in it was made for that task; others hold state from call to call.
-            if NS_END in place.ns and metadata_of(metadata).get("parents", {}).get("") != root:
+            # A namespace with a task's id in it was made for that task; others hold state from call to call. It goes with
+            # the root checkpoint that it names, which may be saved only after it: then both stay.
+            if NS_END in place.ns and metadata_of(metadata).get("parents", {}).get("") in roots:
                 kept = None
             else:
                 yield Many(sql.ORPHAN, [(place.number, kept)])
