@@ -367,10 +367,14 @@ class Engine:
         """Hand out what may run; end the superstep and start the next one as far as nothing has to be waited for."""
         if self.queue:
             self.hand_out(decision)
-        while not self.open_tasks and self.phase != "closed" and not self.saving.awaited:
+        while not self.open_tasks and self.phase != "closed":
             if self.phase == "running":
+                if not self.saving.will_be_stored_with(decision):
+                    break
                 end_superstep(self, decision, at_ns)
             else:
+                if self.saving.awaited:
+                    break
                 start_superstep(self, decision, at_ns)
             if self.queue:
                 self.hand_out(decision)

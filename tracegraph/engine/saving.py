@@ -83,6 +83,14 @@ class Saving:
         """Whether there is a saver."""
         return self._settings.durability is not None
 
+    def will_be_stored_with(self, decision: Decision) -> bool:
+        """Say whether all saves that are waited for are ordered by *decision*.
+
+        What it orders next is then stored after them, or together with them: the last task's writes and the checkpoint
+        that supersedes them can be one transaction. Those of earlier decisions may still be under way in another thread.
+        """
+        return not self.awaited or self.awaited <= {a.order for a in decision.actions if isinstance(a, SaveWrites)}
+
     def save_writes(self, decision: Decision, task_id: str, path_str: str, writes: Sequence[Write]) -> None:
         """Order the storing of one task's writes under the current checkpoint."""
         if self.checkpoint_id is None:
