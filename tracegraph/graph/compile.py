@@ -24,6 +24,7 @@ from tracegraph.graph.discovery import find_subgraph
 from tracegraph.graph.jsonschema import context_jsonschema, schema_jsonschema, schema_model
 from tracegraph.graph.schema import Field, nested_fields
 from tracegraph.graph.specs import NodeSpec
+from tracegraph.graph.trusted import with_classes_of
 from tracegraph.graph.validation import DEFAULT_HANDLER, check_checkpointer, check_definition
 from tracegraph.graph.writer import StateWriter
 from tracegraph.pregel import Pregel
@@ -213,7 +214,7 @@ def compile_graph(
         snapshot, interrupt_before=interrupt_before, interrupt_after=interrupt_after, more=assembly.timeout_problems()
     )
     schemas = snapshot.schemas
-    return CompiledStateGraph(
+    compiled: CompiledStateGraph[Any, Any, Any, Any] = CompiledStateGraph(
         builder=snapshot,
         nodes=assembly.nodes(),
         channels=assembly.channels(),
@@ -236,6 +237,14 @@ def compile_graph(
         concurrent_runs=concurrent_runs,
         **options,
     )
+    compiled.checkpointer = with_classes_of(checkpointer, _all_schemas(compiled))
+    return compiled
+
+
+def _all_schemas(compiled: CompiledStateGraph[Any, Any, Any, Any]) -> list[Any]:
+    """Return the schemas of a graph and of its subgraphs, which save with its saver."""
+    graphs = [compiled, *(graph for _name, graph in compiled.get_subgraphs(recurse=True))]
+    return [schema for graph in graphs if isinstance(graph, CompiledStateGraph) for schema in graph.builder.schemas.fields]
 
 
 def _view(names: tuple[str, ...]) -> str | tuple[str, ...]:
