@@ -67,7 +67,7 @@ def _samples(index: int, measure: Measure, kind: str, server: str, rounds: int, 
 def _taken(library: str, kind: str, measure: Measure, place: str, *, is_quick: bool) -> dict[str, float]:
     lib = load(library)
     with opened(library, kind, place) as saver:
-        measure.take(lib, saver, 20)  # whatever is done once is done now, on a thread that the measure then goes on with
+        measure.take(lib, saver, 200)  # whatever is done once is done now, on a thread that the measure then goes on with
         saver.delete_thread("t")
         gc.collect()
         return measure.take(lib, saver, measure.quick_size if is_quick else measure.size)

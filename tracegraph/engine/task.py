@@ -71,6 +71,8 @@ class Task:
     """The task that sent the Send this one runs for."""
     caller: Task | None = None
     children: list[Task] | None = None
+    folded: dict[str, tuple[Any, list[Any], Any]] | None = None
+    """Lists as this task's own writes leave them, by channel: what they were folded from, the writes, the outcome."""
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
     """Function, arguments and keywords of a called task."""
     _id: str | None = None

@@ -84,6 +84,9 @@ def fresh(task: Task, names: Sequence[str]) -> Any:
             rule = topology.channels[name]
             state = states[name] if name in states else view.get(name, MISSING)
             after = rule.cleared(state) if batch is None else rule.fold(state, batch)
+            if batch is not None and type(after) is list:
+                # The superstep, if it has no other writer, need not fold a long list again.
+                task.folded = {**(task.folded or {}), name: (state, batch, after)}
             value = rule.peek(state if after is UNCHANGED else after)
             if value is not MISSING:
                 found[name] = isolated(value)

@@ -28,6 +28,10 @@ class PostgresDialect(Dialect):
         taken = ", ".join(f"CAST({name} AS jsonb)" if kind == "jsonb" else name for name, kind in columns.items())
         return f"INSERT INTO {table} ({names}) SELECT {taken} FROM unnest({arrays}) AS given({names})"  # noqa: S608
 
+    def one_value(self, condition: str) -> str:
+        """See :class:`Dialect`: with a limit, so that the planner looks rows up one by one. Else it may read the whole table."""
+        return f"CROSS JOIN LATERAL (SELECT * FROM tracegraph_blobs b WHERE {condition} LIMIT 1) b"  # noqa: S608
+
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`: numbers too become texts."""
         return short(version) if isinstance(version, str) else f"#{version!r}"

@@ -29,6 +29,10 @@ class Dialect(ABC):
         """Return an INSERT of these columns, given with their types, as far as a clause ON CONFLICT can follow."""
 
     @abstractmethod
+    def one_value(self, condition: str) -> str:
+        """Return what joins the one row of ``tracegraph_blobs b`` that a condition on its whole key names, by its index."""
+
+    @abstractmethod
     def version(self, version: Version) -> Version:
         """Return a channel version as its column holds it; the order of texts stays."""
 

@@ -25,6 +25,10 @@ class SqliteDialect(Dialect):
         """See :class:`Dialect`."""
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
 
+    def one_value(self, condition: str) -> str:
+        """See :class:`Dialect`."""
+        return f"CROSS JOIN tracegraph_blobs b WHERE {condition}"
+
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`."""
         return short(version)
