@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
 from tracegraph.checkpoint.base.id import uuid6_text
+from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.constants import MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import Version
@@ -21,6 +22,7 @@ class SaverPort:
     __slots__ = (
         "_checks_head",
         "_configurable",
+        "_extras",
         "_metadata",
         "_place",
         "_takes_path",
@@ -41,7 +43,9 @@ class SaverPort:
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
-        self._place = {"configurable": self._configurable, "metadata": self._metadata}
+        # For a saver that takes groups, what checkpoints take over of the run's metadata is looked up once.
+        self._place = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
+        self._extras = get_checkpoint_metadata({"configurable": self._configurable, "metadata": self._metadata}, {})
         self.trace: tuple[str, ...] = ()
         """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
         self.stores_groups, self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
@@ -71,10 +75,12 @@ class SaverPort:
 
     def _call(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """Return the saver method that stores *saves*, its arguments and keywords."""
-        if self.trace:
-            for save in saves:
-                if isinstance(save, SaveCheckpoint):
+        for save in saves:
+            if isinstance(save, SaveCheckpoint):
+                if self.trace:
                     save.metadata[TRACE] = list(self.trace)
+                if self.stores_groups and self._extras:
+                    save.metadata = {**self._extras, **save.metadata}
         if self.stores_groups:
             return "put_group", (self._place, saves), {}
         (save,) = saves

@@ -22,10 +22,13 @@ Source = Literal["input", "loop", "update", "fork"]
 
 def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updated: Sequence[str] | None) -> Checkpoint:
     """Return the saved form of *store*: only channels that have a version and a value to save."""
-    rules, values, states = store.topology.channels, store.values, store.states
+    rules, values, states, as_it_is = store.topology.channels, store.values, store.states, store.topology.saved_as_it_is
     saved: dict[str, Any] = {}
     for name in store.versions:
-        if (rule := rules.get(name)) is not None and rule.is_saved:
+        if name in as_it_is:
+            if name in values:
+                saved[name] = values[name]
+        elif (rule := rules.get(name)) is not None and rule.is_saved:
             found = rule.dump(states[name] if name in states else values.get(name, MISSING))
             if found is not MISSING:
                 saved[name] = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracegraph.channels.base import BaseChannel
+from tracegraph.channels.base import BaseChannel, RuleChannel
 from tracegraph.constants import START
 from tracegraph.engine.nesting import NestedField, leaves
 from tracegraph.engine.node import Node
@@ -34,6 +34,7 @@ class Topology:
         "output_keys",
         "paths",
         "replaces",
+        "saved_as_it_is",
         "short_lived",
         "stream_channels",
         "trigger_to_nodes",
@@ -71,6 +72,12 @@ class Topology:
         self.clears = frozenset(name for name, rule in self.channels.items() if rule.clears)
         self.replaces = frozenset(name for name, rule in self.channels.items() if rule.replaces)
         """Channels whose state a lone write replaces, so that no rule has to be asked."""
+        self.saved_as_it_is = frozenset(
+            name
+            for name, rule in self.channels.items()
+            if rule.is_plain and rule.is_saved and type(rule).dump is RuleChannel.dump
+        )
+        """Channels whose value is what is saved of them."""
         self.growing = frozenset(name for name, rule in self.channels.items() if rule.grows)
         """Channels that may have grown, rather than changed, when they are saved."""
         self.short_lived = self.clears - self.held
@@ -109,3 +116,7 @@ class Topology:
     def has_node(self, name: Any) -> bool:
         """Say whether a Send may address *name*."""
         return name in self.nodes and name != START
+
+
+def _is_saved_as_it_is(rule: BaseChannel[Any, Any, Any]) -> bool:
+    return rule.is_plain and rule.is_saved and type(rule).dump is RuleChannel.dump

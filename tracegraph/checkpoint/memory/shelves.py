@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
@@ -52,18 +51,20 @@ def record_of(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-@dataclass(slots=True)
 class Group:
     """What is to be stored in one namespace of a thread."""
 
-    thread_id: str
-    ns: str
-    checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = field(default_factory=list)
-    """With the head that each expects."""
-    blobs: dict[BlobKey, Any] = field(default_factory=dict)
-    bases: list[BlobKey] = field(default_factory=list)
-    """What values among the blobs were added to."""
-    writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = field(default_factory=list)
+    __slots__ = ("bases", "blobs", "checkpoints", "ns", "thread_id", "writes")
+
+    def __init__(self, thread_id: str, ns: str) -> None:
+        self.thread_id = thread_id
+        self.ns = ns
+        self.checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = []
+        """With the head that each expects."""
+        self.blobs: dict[BlobKey, Any] = {}
+        self.bases: list[BlobKey] = []
+        """What values among the blobs were added to."""
+        self.writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = []
 
 
 class Shelves:
