@@ -53,6 +53,15 @@ class HereNow:
         """The task's own checkpoint namespace, which its child runs live in."""
         return task_namespace(self.task.ns, self.task.node.name, self.task.id)
 
+    @property
+    def origin_namespace(self) -> str | None:
+        """The namespace that the task had in a superstep of the past that is done again; None for any other task."""
+        origin = self.run.launch.origin
+        if origin is None or not self.run.engine.is_resuming:
+            return None
+        task = self.task
+        return task_namespace(origin.ns, task.node.name, task.id_at(origin.checkpoint, origin.ns, origin.step))
+
     def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the answer to this attempt's next question, or pause the run."""
         number = self.asked

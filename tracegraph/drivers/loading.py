@@ -9,6 +9,7 @@ from typing import Any
 from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.drivers.run import Launch
+from tracegraph.drivers.travel import Start, at_namespace, load_start
 from tracegraph.engine.settings import Begin
 from tracegraph.errors import UnknownInterruptError
 from tracegraph.records import CheckpointTuple
@@ -28,34 +29,45 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
     """
     command = launch.input if isinstance(launch.input, Command) else None
     given = None if command is not None else launch.input
-    is_resume = launch.is_nested and launch.parent is not None and _goes_on(launch.parent)
-    saved: CheckpointTuple | None = None
-    if launch.saver is not None:
-        saved = yield from ask(GetTuple(launch.saver.saver, launch.saver.config(launch.spec.checkpoint_id)))
+    start = yield from load_start(launch)
+    saved = start.saved
     if command is not None and command.resume is not None and launch.saver is None:
         raise UnknownInterruptError(
             "Command(resume=...) needs a checkpointer, for without one nothing of the paused run is left",
             reason="no_checkpointer",
         )
     if command is not None and command.resume is not None:
-        # At an addressed checkpoint a question may be answered again; at the head, only what is still open can be.
-        askers = _every_question if launch.spec.checkpoint_id is not None else pending_interrupts
-        launch.hub.answers.update(_answers(command.resume, askers(saved)))
+        launch.hub.answers.update(_answers(command.resume, (yield from _questions(launch, start))))
     begin = Begin(
         input=given,
         command=command,
         saved=saved,
         answers=launch.hub.answers,
-        is_resume=is_resume,
-        is_addressed=launch.spec.checkpoint_id is not None,
-        is_replay=saved is not None and launch.spec.checkpoint_id is not None and given is None and command is None,
+        is_resume=start.is_resume,
+        is_addressed=start.is_addressed,
+        is_replay=start.is_replay,
+        is_fork=start.is_fork,
+        is_foreign=start.is_foreign,
+        reopened={} if launch.travel is None else launch.travel.chosen,
     )
     return begin, _links(saved)
 
 
-def _goes_on(parent: Any) -> bool:
-    """Say whether the enclosing task ran before: in a resumed superstep, or in an earlier attempt."""
-    return bool(parent.run.engine.is_resuming or parent.attempt > 1)
+def _questions(launch: Launch, start: Start) -> Flow[list[Any]]:
+    """Return the questions that can be answered.
+
+    At an addressed checkpoint a question may be answered again, be it one of a graph inside; at the head, only what is
+    still open can be.
+    """
+    if not start.is_addressed:
+        return pending_interrupts(start.saved)
+    found = _every_question(start.saved)
+    travel, port = launch.travel, launch.saver
+    if travel is not None and travel.chosen and port is not None:
+        ns = max(travel.chosen, key=len)
+        inner = yield from ask(GetTuple(port.saver, at_namespace(port, ns, travel.chosen[ns])))
+        found = _every_question(inner) or found
+    return found
 
 
 def pending_interrupts(saved: CheckpointTuple | None) -> list[Any]:

@@ -22,6 +22,7 @@ from tracegraph.config import RunSpec
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.travel import Origin, Travel, refuse_dead_end
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -88,6 +89,14 @@ class Launch:
     is_live: bool = False
     """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
     is_streaming: bool = False
+    is_stateful: bool = False
+    """Nested, it lives on between calls: filed under its name, without ids."""
+    origin_ns: str | None = None
+    """Nested in a superstep of the past that is done again: its namespace then."""
+    travel: Travel | None = None
+    """The journey into the past that it is part of; known once it has started."""
+    origin: Origin | None = None
+    """The superstep of the past that it begins with; known once it has started."""
 
 
 class Run(ABC):
@@ -261,6 +270,7 @@ class Run(ABC):
             self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
             decision = self.engine.start(begin, time.time_ns())
+            refuse_dead_end(self.launch, self.engine)
             self._publish(decision)
         return decision.actions
 

@@ -129,7 +129,7 @@ class Engine:
         if self.phase != "new":
             raise EngineBug("a run can be started only once")
         decision = Decision()
-        self.saving = Saving(self.settings, begin.saved, begin.is_addressed)
+        self.saving = Saving(self.settings, begin)
         self.pending = PendingWrites(begin)
         begin_run(self, decision, begin, at_ns)
         self.phase = "between"

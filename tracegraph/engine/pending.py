@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NULL_TASK_ID, RESUME, RETURN, UNFINISHED_WRITES
-from tracegraph.engine.identity import interrupt_id, task_namespace
+from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NS_SEP, NULL_TASK_ID, RESUME, RETURN, UNFINISHED_WRITES
+from tracegraph.engine.identity import interrupt_id, task_namespace, without_ids
 from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Task
 from tracegraph.records import Write
@@ -17,7 +17,7 @@ __all__ = ["PendingWrites"]
 class PendingWrites:
     """The pending writes of a checkpoint, by task, and the answers of this run, by interrupt id."""
 
-    __slots__ = ("_answers", "_by_task")
+    __slots__ = ("_answers", "_by_task", "_reopened")
 
     def __init__(self, begin: Begin) -> None:
         self._by_task: dict[str, list[Write]] = {}
@@ -25,6 +25,7 @@ class PendingWrites:
             if task_id == NULL_TASK_ID or not begin.is_replay:
                 self._by_task.setdefault(task_id, []).append((channel, value))
         self._answers: Mapping[str, Any] = begin.answers
+        self._reopened = tuple(begin.reopened)
 
     def of_commands(self) -> list[Write]:
         """Return the stored writes that no task made."""
@@ -42,6 +43,14 @@ class PendingWrites:
         """Forget everything: the superstep these writes belong to is over."""
         self._by_task.clear()
 
+    def _is_reopened(self, task: Task) -> bool:
+        """Say whether a graph that the task runs goes back to an earlier checkpoint of its own."""
+        if not self._reopened:
+            return False
+        ns = task_namespace(task.ns, task.node.name, task.id)
+        inside = (f"{ns}{NS_SEP}", f"{without_ids(ns)}{NS_SEP}")
+        return any(f"{key}{NS_SEP}".startswith(inside) for key in self._reopened)
+
     def recall(self, task: Task) -> bool:
         """Give a planned or called task what is stored of it; say whether it had finished.
 
@@ -54,7 +63,7 @@ class PendingWrites:
         asked = {question.id for channel, value in stored if channel == INTERRUPT for question in value}
         task.answers = next((tuple(value) for channel, value in stored if channel == RESUME), ())
         finished = [(c, v) for c, v in stored if c not in UNFINISHED_WRITES]
-        if finished and asked.isdisjoint(self._answers):
+        if finished and asked.isdisjoint(self._answers) and not self._is_reopened(task):
             task.writes = finished
             task.result = next((v for c, v in finished if c == RETURN), None)
             return True

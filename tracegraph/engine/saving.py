@@ -10,9 +10,9 @@ from uuid import UUID
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
-from tracegraph.engine.settings import RunSettings
+from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.events import CheckpointSaved, CheckpointStarted
-from tracegraph.records import Checkpoint, CheckpointMetadata, CheckpointTuple, Write
+from tracegraph.records import Checkpoint, CheckpointMetadata, Write
 
 __all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_record"]
 
@@ -58,7 +58,7 @@ class Saving:
         "checkpoint_id",
     )
 
-    def __init__(self, settings: RunSettings, saved: CheckpointTuple | None, is_addressed: bool) -> None:
+    def __init__(self, settings: RunSettings, begin: Begin) -> None:
         self._settings = settings
         self._order = 0
         self._saves: dict[int, SaveCheckpoint | None] = {}
@@ -68,11 +68,12 @@ class Saving:
         """exit durability: the writes of the current superstep's tasks."""
         self._last: tuple[Source, int, Sequence[str] | None] | None = None
         """exit durability: what the final checkpoint will say about itself."""
-        self._is_first_unchecked = is_addressed
+        self._is_first_unchecked = begin.is_addressed
         self.checkpoint_id: str | None = None
         self.checkpoint_bytes = settings.id_seed or settings.run_id.bytes
-        if saved is not None:
-            self._at(saved.checkpoint["id"])
+        # Of a foreign start, nothing is stored below it, and its branch has no parent.
+        if begin.saved is not None and not begin.is_foreign:
+            self._at(begin.saved.checkpoint["id"])
         self._head_id = self.checkpoint_id
 
     def _at(self, checkpoint_id: str) -> None:

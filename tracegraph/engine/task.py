@@ -126,6 +126,10 @@ class Task:
             self._id = task_id(self.at.checkpoint, self.at.ns, self.at.step, self.node.name, self._id_suffix)
         return self._id
 
+    def id_at(self, checkpoint: bytes, ns: str, step: int) -> str:
+        """Return the id that the same task has in another superstep: one that is done again on a branch."""
+        return task_id(checkpoint, ns, step, self.node.name, self._id_suffix)
+
     @property
     def name(self) -> str:
         """The node's name."""

@@ -194,6 +194,8 @@ def _load(graph: Pregel, spec: RunSpec, port: SaverPort, checkpoint_id: str | No
     # A run that goes on from here links to the run that got the thread here, not to nothing.
     port.trace = tuple(saved.metadata.get(TRACE, ()))
     head = (yield from ask(GetTuple(port.saver, port.config(None)))) if is_addressed else saved
+    for around in saved.metadata.get("parents", {}).values():
+        port.newest.note(around)
     found = saved.checkpoint
     store.load(found["channel_values"], found["channel_versions"], found["versions_seen"])
     step = saved.metadata.get("step", -1) + 1
