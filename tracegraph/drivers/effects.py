@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Generator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
@@ -77,11 +78,26 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
     def carry_out(self) -> list[CheckpointTuple]:
         """Do it, blocking."""
-        return list(self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit))
+        found = self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        try:
+            return list(islice(found, self.limit))  # a saver may count for itself, or not at all
+        finally:
+            if (close := getattr(found, "close", None)) is not None:
+                close()
 
     async def acarry_out(self) -> list[CheckpointTuple]:
         """Do it, awaiting."""
-        return [found async for found in self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)]
+        found = self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        page: list[CheckpointTuple] = []
+        try:
+            while self.limit is None or len(page) < self.limit:
+                page.append(await anext(found))
+        except StopAsyncIteration:
+            pass
+        finally:
+            if (close := getattr(found, "aclose", None)) is not None:
+                await close()
+        return page
 
 
 @dataclass(slots=True)
