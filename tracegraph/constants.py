@@ -47,6 +47,9 @@ SKIPPED_WRITES: Final = frozenset({NO_WRITES, "__pregel_push", RESUME, INTERRUPT
 UNFINISHED_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, TRACE})
 """A task whose record holds only these has not finished."""
 
+STRICT_RESUME: Final = "__pregel_strict_resume"
+"""Key of ``configurable``: an empty map of answers is an error too."""
+
 PUSH: Final = "__pregel_push"
 PULL: Final = "__pregel_pull"
 NODE_ERROR_HANDLER: Final = "node_error_handler"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tracegraph.constants import INTERRUPT, TRACE, UNFINISHED_WRITES
+from tracegraph.constants import INTERRUPT, STRICT_RESUME, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.drivers.run import Launch
 from tracegraph.drivers.travel import Start, at_namespace, load_start
@@ -37,7 +37,14 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
             reason="no_checkpointer",
         )
     if command is not None and command.resume is not None:
-        launch.hub.answers.update(_answers(command.resume, (yield from _questions(launch, start))))
+        answers = _answers(command.resume, (yield from _questions(launch, start)))
+        if not answers and command.resume == {} and launch.spec.configurable.get(STRICT_RESUME) and not launch.is_nested:
+            raise UnknownInterruptError(
+                "the map of answers is empty, so every question would be asked again (strict resume)",
+                reason="empty_map",
+                pending_ids=[question.id for question in pending_interrupts(saved)],
+            )
+        launch.hub.answers.update(answers)
     begin = Begin(
         input=given,
         command=command,

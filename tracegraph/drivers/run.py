@@ -42,7 +42,7 @@ from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed, TracegraphWarning
+from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
 from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
 from tracegraph.runtime import Runtime
 from tracegraph.types import Command, Durability, RetryPolicy
@@ -450,6 +450,8 @@ class Run(ABC):
             raise self._pass_up(finish)
         if finish.error is not None:
             error = finish.error
+            if self.parent is not None and isinstance(error, InvalidAnswerError):
+                self.parent.refused = error
             for other in finish.errors[1:]:
                 error.add_note(f"another task of the same step failed too: {type(other).__name__}: {other}")
             raise error

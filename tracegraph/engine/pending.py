@@ -60,10 +60,10 @@ class PendingWrites:
         stored = self._by_task.get(task.id)
         if stored is None:
             return False
-        asked = {question.id for channel, value in stored if channel == INTERRUPT for question in value}
+        asked = {question.id: question for channel, value in stored if channel == INTERRUPT for question in value}
         task.answers = next((tuple(value) for channel, value in stored if channel == RESUME), ())
         finished = [(c, v) for c, v in stored if c not in UNFINISHED_WRITES]
-        if finished and asked.isdisjoint(self._answers) and not self._is_reopened(task):
+        if finished and asked.keys().isdisjoint(self._answers) and not self._is_reopened(task):
             task.writes = finished
             task.result = next((v for c, v in finished if c == RETURN), None)
             return True
@@ -72,5 +72,6 @@ class PendingWrites:
             question = interrupt_id(ns, count)
             if question in asked and question in self._answers:
                 task.answers = (*task.answers[:count], self._answers[question])
+                task.is_answer_held = asked[question].response_schema is not None
                 break
         return False

@@ -45,6 +45,8 @@ class Task:
     attempt = 1
     answers: tuple[Any, ...] = ()
     """Answers to this task's interrupts, in the order of the questions."""
+    is_answer_held = False
+    """The newest answer is not stored before the node has taken it, which alone can check it."""
     interrupts: tuple[Interrupt, ...] = ()
     error: BaseException | None = None
     result: Any = None
