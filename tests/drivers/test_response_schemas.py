@@ -44,7 +44,9 @@ def asking(schema: Any, **options: Any) -> Any:
     return graph.compile(checkpointer=InMemorySaver(serde=JsonPlusSerializer()))
 
 
-@pytest.mark.parametrize(("schema", "made"), [(Approval, Approval(ok=True)), (Verdict, Verdict(ok=True)), (Form, GOOD), (bool, True)])
+@pytest.mark.parametrize(
+    ("schema", "made"), [(Approval, Approval(ok=True)), (Verdict, Verdict(ok=True)), (Form, GOOD), (bool, True)]
+)
 def test_the_node_gets_what_the_schema_makes_of_an_answer(colour: Colour, schema: Any, made: Any) -> None:
     """Models and dataclasses come as instances, and whoever is asked sees a JSON schema."""
     app = asking(schema)
