@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from colours import Colour
+from foreign_saver import Foreign
 from nested import THREAD, Recorder, State, around, at, before, beside, calling, history, namespaces, state
 from updates import update
 
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.errors import InvalidInputError
 from tracegraph.graph import END, START, StateGraph
 from tracegraph.types import Command, Send
@@ -406,3 +410,58 @@ def test_an_end_is_gone_back_to_as_well(colour: Colour) -> None:
     assert colour.invoke(app, None, ended.config)["log"] == ["a", "b", "z"]
     assert made.take() == ["z"]
     assert END not in made.ran
+
+
+@pytest.mark.parametrize("kind", ["bytes", "sqlite", "foreign"])
+def test_a_branch_inside_is_whole_in_every_saver(colour: Colour, kind: str, tmp_path: Any) -> None:
+    """What the branch begins with lies in another namespace, so all of it is stored there again."""
+    made = Recorder()
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_sequence([("sub", made.chain(NAMES)), ("z", made.says("z"))])
+    builder.add_edge(START, "sub")
+
+    def saved() -> Any:
+        if kind == "sqlite":
+            return builder.compile(checkpointer=stack.enter_context(SqliteSaver.from_conn_string(tmp_path / "db")))
+        return builder.compile(checkpointer=kept)
+
+    kept = InMemorySaver(serde=JsonPlusSerializer()) if kind == "bytes" else Foreign()
+    with ExitStack() as stack:
+        app = saved()
+        ns = paused(colour, app)
+        colour.invoke(app, None, before(colour, app, "c", ns))
+        made.take()
+        again = saved()
+
+        branch = namespaces(state(colour, again, subgraphs=True))["sub"]
+        assert branch != ns
+        assert state(colour, again, at(branch)).values["log"] == ["a", "b", "c"]
+        assert [found.metadata["source"] for found in history(colour, again, at(branch))] == ["loop", "fork"]
+        assert colour.invoke(again, Command(resume="yes"), THREAD)["log"] == ["a", "b", "c", "yes", "z"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_a_replay_inside_is_saved_like_any_run(colour: Colour, durability: Any) -> None:
+    """Under exit one checkpoint each holds what the root and the subgraph came to."""
+    made = Recorder()
+    app = around(x=made.says("x"), sub=made.chain(NAMES), z=made.says("z"))
+    ns = paused(colour, app)
+    chosen = before(colour, app, "b", ns)
+    made.take()
+
+    colour.invoke(app, None, chosen, durability=durability)
+
+    assert made.take() == ["b", "c", "review"]
+    assert colour.invoke(app, Command(resume="yes"), THREAD, durability=durability)["log"][-4:] == ["b", "c", "yes", "z"]
+    assert made.take() == ["review", "z"]
+
+
+def test_what_was_not_stored_cannot_be_gone_back_to(colour: Colour) -> None:
+    """Under exit a memory is stored when its graph ends, but not the checkpoint that the root was at meanwhile."""
+    made = Recorder()
+    app = around(sub=made.chain(("a", "b"), checkpointer=True), z=made.says("z"))
+    colour.invoke(app, {"log": []}, THREAD, durability="exit")
+    (last,) = history(colour, app, at("sub"))
+
+    with pytest.raises(InvalidInputError, match="durability='exit' only the last one of a run is stored"):
+        colour.invoke(app, None, last.config)

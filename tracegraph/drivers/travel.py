@@ -115,9 +115,9 @@ def refuse_dead_end(launch: Launch, engine: Engine) -> None:
         return
     inside = f"{origin.ns}{NS_SEP}" if origin.ns else ""
     handlers = {node.error_handler for node in engine.topology.nodes.values()}
-    ways = [
-        task_namespace(origin.ns, task.node.name, task.id_at(origin.checkpoint, origin.ns, origin.step)) for task in engine.tasks
-    ]
+    # Planned here, for the engine may wait for the branch to be saved before it does.
+    planned = engine.tasks or engine.plan()
+    ways = [task_namespace(origin.ns, task.node.name, task.id_at(origin.checkpoint, origin.ns, origin.step)) for task in planned]
     for ns, checkpoint_id in travel.chosen.items():
         name = ns.removeprefix(inside).partition(NS_SEP)[0].partition(NS_END)[0]
         is_planned = name in engine.topology.nodes and name not in handlers  # others begin while the superstep runs
