@@ -6,9 +6,26 @@ and keep the field names a LangGraph user's own saver already reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-__all__ = ["Checkpoint", "CheckpointMetadata", "CheckpointTuple", "ChannelVersions", "PendingWrite", "Version", "Write"]
+from tracegraph.constants import MISSING, Missing
+
+__all__ = [
+    "ChannelVersions",
+    "Checkpoint",
+    "CheckpointMetadata",
+    "CheckpointTuple",
+    "DeltaChannelHistory",
+    "Growth",
+    "Increment",
+    "NewCheckpoint",
+    "PendingWrite",
+    "TaskWrites",
+    "Version",
+    "Write",
+]
 
 Version: TypeAlias = str | int | float
 """A channel's version: grows with every change; a saver chooses the type."""
@@ -51,3 +68,47 @@ class CheckpointTuple(NamedTuple):
     metadata: CheckpointMetadata
     parent_config: dict[str, Any] | None = None
     pending_writes: list[PendingWrite] | None = None
+
+
+Growth: TypeAlias = Literal["append", "fold"]
+"""How an increment is put on its base: its items go to the end of the list, or are writes that the channel folds in."""
+
+
+class Increment(NamedTuple):
+    """What a channel's value grew by since *base*, a version of it that is stored already."""
+
+    growth: Growth
+    base: Version
+    items: list[Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class NewCheckpoint:
+    """A checkpoint to store in a run's thread and namespace."""
+
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    new_versions: ChannelVersions
+    """Channels that changed since the parent: no other values need be stored; one of them without a value is empty."""
+    parent_id: str | None
+    expect_head: str | Missing | None = MISSING
+    """The id that must be the newest of the thread and namespace (None: there is none); ``MISSING``: any may be."""
+    increments: Mapping[str, Increment] = field(default_factory=dict)
+    """Changed channels that only grew: a saver may store this instead of the value."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskWrites:
+    """What one task wrote, to store below a checkpoint of a run's thread and namespace."""
+
+    checkpoint_id: str
+    task_id: str
+    task_path: str
+    writes: Sequence[Write]
+
+
+class DeltaChannelHistory(TypedDict, total=False):
+    """What a delta channel's value was made from: an older value, if there is one, and what was written since."""
+
+    seed: Any
+    writes: list[PendingWrite]

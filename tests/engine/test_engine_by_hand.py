@@ -297,7 +297,7 @@ def store(engine: Engine, decision: Decision, saver: InMemorySaver, address: dic
                 saver.put(config, action.checkpoint, action.metadata, action.new_versions)
             else:
                 config = {"configurable": {**address["configurable"], "checkpoint_id": action.checkpoint_id}}
-                saver.put_writes(config, action.writes, action.task_id, action.path_str)
+                saver.put_writes(config, action.writes, action.task_id, action.task_path)
             decision = engine.receive(SaveEnded(action.order), AT_NS)
         if not saves and not started:
             return decision

@@ -207,7 +207,7 @@ class BareRun:
             self._saver.put(config, action.checkpoint, action.metadata, action.new_versions)
         else:
             config["configurable"]["checkpoint_id"] = action.checkpoint_id
-            self._saver.put_writes(config, action.writes, action.task_id, action.path_str)
+            self._saver.put_writes(config, action.writes, action.task_id, action.task_path)
             if any(channel not in UNFINISHED_WRITES for channel, _ in action.writes):
                 self.saved_ids.add(action.task_id)
         return SaveEnded(action.order)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 from tracegraph.constants import MISSING, UNCHANGED
 from tracegraph.errors import EmptyChannelError, ErrorCode, InvalidUpdateError
+from tracegraph.records import Growth
 
 __all__ = ["BaseChannel", "RuleChannel", "State", "one_write_only"]
 
@@ -47,6 +48,9 @@ class BaseChannel(ABC, Generic[Value, Update, Saved]):
     """It has a place in checkpoints."""
     replaces: ClassVar[bool] = False
     """A superstep's one write becomes the state as it is, so that :meth:`fold` need not be called for it."""
+
+    grows: bool = False
+    """:meth:`increment` may have something to say, so that it is asked."""
 
     key: str
     """Name of the channel, set by the graph; used in error texts."""
@@ -149,6 +153,13 @@ class BaseChannel(ABC, Generic[Value, Update, Saved]):
         held = self._copy_of(state)
         return held if held.finish() else UNCHANGED
 
+    def increment(self, before: State, after: State, writes: Sequence[Any]) -> tuple[Growth, list[Any]] | None:
+        """Return what a superstep's *writes* added to *before* to make *after*; None: that cannot be said in less than *after*.
+
+        Savers then store the increment instead of the value.
+        """
+        return None
+
     def peek(self, state: State) -> Any:
         """Return the readable value of *state*, or ``MISSING``."""
         return state.get() if state.is_available() else MISSING
@@ -197,6 +208,8 @@ class RuleChannel(BaseChannel[Value, Update, Saved]):
         own = cls.__dict__.keys()
         if own & {"fold", "update"} and "replaces" not in own:
             cls.replaces = False
+        if own & (_RULES | _OBJECT_FORM) and "increment" not in own:
+            cls.increment = BaseChannel.increment  # type: ignore[method-assign]  # what was true of the class it extends
         if own & _RULES:
             if cls._is_derived:
                 raise TypeError(

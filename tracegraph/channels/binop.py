@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tracegraph.channels.base import RuleChannel, State
-from tracegraph.channels.delta import DeltaSnapshot
+from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.channels.empty import constructor_of
 from tracegraph.channels.overwriting import one_overwrite_only, same_function
 from tracegraph.constants import MISSING
+from tracegraph.records import Growth
 from tracegraph.types import Overwrite
 
 __all__ = ["BinaryOperatorAggregate"]
 
 Value = TypeVar("Value")
+
+_SUMS = frozenset({operators.add, operators.concat})
 
 
 class BinaryOperatorAggregate(RuleChannel[Value, Value, Value]):
@@ -23,13 +27,16 @@ class BinaryOperatorAggregate(RuleChannel[Value, Value, Value]):
     It starts as the empty value of *typ* (``int`` as 0, ``Sequence[str]`` as ``[]``), or empty if there is
     none; then the first write becomes the value as it is. An :class:`~tracegraph.types.Overwrite` replaces
     the value and wins over all other writes of its superstep, before and after it; two are an error.
-    The operator must not change its left argument, which is the value running tasks still see.
+    The operator must not change its left argument, which is the value running tasks still see. Of a list that
+    only grew at its end, savers store what was added.
 
     >>> import operator
     >>> total = BinaryOperatorAggregate(int, operator.add)
     >>> total.get(), total.update([3, 4]), total.get(), total.update([1, Overwrite(10), 2]), total.get()
     (0, True, 7, True, 10)
     """
+
+    grows = True
 
     def __init__(self, typ: Any, operator: Callable[[Value, Value], Value]) -> None:
         self.operator = operator
@@ -58,10 +65,22 @@ class BinaryOperatorAggregate(RuleChannel[Value, Value, Value]):
                 state = write if state is MISSING else operator(state, write)
         return state
 
+    def increment(self, before: State, after: State, writes: Sequence[Any]) -> tuple[Growth, list[Any]] | None:
+        """Return the items that were added to the end of a list; None for anything else that happened to it."""
+        if type(before) is not list or type(after) is not list or len(after) < len(before):
+            return None
+        # The sum of lists keeps the left one; of any other reducer that must be seen, item by item.
+        keeps_left = self.operator in _SUMS and {list}.issuperset(map(type, writes))
+        if not keeps_left and not all(map(operators.is_, before, after)):
+            return None
+        return "append", after[len(before) :]
+
     def load(self, saved: Any) -> State:
-        """Return the saved value; a snapshot left by a delta channel of the same name is unwrapped."""
+        """Return the saved value; what a delta channel of the same name left is unwrapped."""
         if type(saved) is DeltaSnapshot:
             return saved.value
+        if type(saved) is DeltaLog:
+            return self.fold(super().load(saved.base), saved.writes) if saved.writes else super().load(saved.base)
         return super().load(saved)
 
     def _spec(self) -> object:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Generic, TypeVar
 
 from tracegraph.channels.base import RuleChannel, State
 from tracegraph.channels.empty import constructor_of
 from tracegraph.channels.overwriting import one_overwrite_only, same_function
 from tracegraph.constants import MISSING
-from tracegraph.records import PendingWrite
+from tracegraph.records import Growth, PendingWrite
 from tracegraph.types import Overwrite
 
-__all__ = ["DeltaChannel", "DeltaSnapshot"]
+__all__ = ["DeltaChannel", "DeltaLog", "DeltaSnapshot"]
 
 Value = TypeVar("Value")
 
@@ -26,14 +27,25 @@ class DeltaSnapshot(Generic[Value]):
     value: Value
 
 
+@dataclass(frozen=True, slots=True)
+class DeltaLog(Generic[Value]):
+    """A delta channel's value as a saver that stores increments hands it out: writes to fold into a base, oldest first.
+
+    ``base`` is a value, or a snapshot of one; ``MISSING`` stands for the empty value.
+    """
+
+    base: Value | DeltaSnapshot[Value] | Any
+    writes: list[Any]
+
+
 class DeltaChannel(RuleChannel[Value, Any, Value]):
     """Folds each superstep's writes with one call, ``reducer(value, [write, ...])``.
 
     The reducer must be deterministic, and folding two batches in turn must equal folding their
     concatenation. Overwrites behave as in :class:`BinaryOperatorAggregate`; ``Overwrite(None)`` starts anew.
 
-    ``snapshot_frequency`` (updates between two stored snapshots) is for savers that store increments. Until
-    these exist, each checkpoint holds the full value, so nothing is lost.
+    Savers store each superstep's writes, and the whole value only once the writes since the last one are as large as
+    that. ``snapshot_frequency``, updates between two snapshots, is kept for graphs written for LangGraph and changes nothing.
 
     >>> log = DeltaChannel(lambda lines, batch: [*lines, *batch], list)
     >>> log.update(["a", "b"]), log.get()
@@ -43,6 +55,8 @@ class DeltaChannel(RuleChannel[Value, Any, Value]):
         ValueError: ``snapshot_frequency`` is not positive.
         TypeError: *typ* has no empty value to start with.
     """
+
+    grows = True
 
     def __init__(self, reducer: Callable[[Any, list[Any]], Any], typ: Any = None, *, snapshot_frequency: int = 100) -> None:
         if snapshot_frequency <= 0:
@@ -67,8 +81,20 @@ class DeltaChannel(RuleChannel[Value, Any, Value]):
             raise one_overwrite_only(self.key)
         return self._base(values[0]) if values else self.reducer(state, list(writes))
 
+    def increment(self, before: State, after: State, writes: Sequence[Any]) -> tuple[Growth, list[Any]] | None:
+        """Return the writes, unless one overwrites, or the reducer completes what it is given (see ``completes_writes``)."""
+        if any(is_overwrite for is_overwrite, _value in map(Overwrite.unwrap, writes)):
+            return None
+        if getattr(self.reducer, "completes_writes", False):
+            if type(before) is list and type(after) is list and len(after) >= len(before) and all(map(is_, before, after)):
+                return "append", after[len(before) :]
+            return None
+        return "fold", list(writes)
+
     def load(self, saved: Any) -> State:
-        """Return the saved value: a snapshot's, or that of a reducer channel that had this name before."""
+        """Return the saved value: a snapshot's, a log's, or that of a reducer channel that had this name before."""
+        if type(saved) is DeltaLog:
+            return self.replay(self.load(saved.base), saved.writes)
         if type(saved) is DeltaSnapshot:
             return saved.value
         return self._make() if saved is MISSING or saved is None else saved

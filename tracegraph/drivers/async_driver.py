@@ -20,13 +20,13 @@ from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
-from tracegraph.drivers.effects import arun_flow
+from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -321,30 +321,23 @@ class AsyncRun(Run):
             await asyncio.shield(self._handling)
         await finish_all(self.hub, self.hub.take_awaitables())
 
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store at once what costs no I/O; the rest in order in a task of its own."""
         assert self.saver is not None
         if self.saver.does_io:
-            self._on_loop(self._save_later, action)
+            self._on_loop(self._save_later, saves)
             return
-        self.save_now(action, will_pop)
+        run_flow(self.saving(saves, will_pop))
 
-    def _save_later(self, action: SaveCheckpoint | SaveWrites) -> None:
-        self._backlog.append(action)
+    def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
+        self._backlog.extend(saves)
         if self._saving is None:
             self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
 
     async def _save_backlog(self) -> None:
-        assert self.saver is not None
         while self._backlog:
-            action = self._backlog.popleft()
-            error = self.save_error
-            if error is None:
-                try:
-                    await self.saver.astore(action)
-                except BaseException as failure:
-                    error = self.save_error = failure
-            self.saved(action, error, will_pop=False)
+            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
+            await arun_flow(self.saving(group, will_pop=False))
         self._saving = None
 
     def wake_at(self, at_ns: int) -> None:

@@ -7,7 +7,7 @@ carry the orders out.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -102,18 +102,18 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
 @dataclass(slots=True)
 class Save(Effect[None]):
-    """Store a checkpoint, or what one task wrote under the checkpoint whose superstep it belongs to."""
+    """Store checkpoints, and what tasks wrote under the checkpoints whose supersteps they belong to: all of it or nothing."""
 
     port: SaverPort
-    order: SaveCheckpoint | SaveWrites
+    saves: Sequence[SaveCheckpoint | SaveWrites]
 
     def carry_out(self) -> None:
         """Do it, blocking."""
-        self.port.store(self.order)
+        self.port.store(self.saves)
 
     async def acarry_out(self) -> None:
         """Do it, awaiting."""
-        await self.port.astore(self.order)
+        await self.port.astore(self.saves)
 
 
 @dataclass(slots=True)

@@ -14,12 +14,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from tracegraph.callbacks.hub import Hub, Observer
 from tracegraph.config import RunSpec
 from tracegraph.drivers.checks import is_checking
+from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.saves import SaverPort
 from tracegraph.drivers.travel import Origin, Travel, refuse_dead_end
@@ -47,9 +48,12 @@ from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, R
 from tracegraph.runtime import Runtime
 from tracegraph.types import Command, Durability, RetryPolicy
 
-__all__ = ["Launch", "Run"]
+__all__ = ["GROUP_SIZE", "Launch", "Run"]
 
 logger = logging.getLogger("tracegraph.drivers")
+
+GROUP_SIZE: Final = 256
+"""Saves stored in one go, at most: while a transaction is open, other processes wait."""
 
 SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
 """Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
@@ -306,12 +310,17 @@ class Run(ABC):
 
     def carry_out(self, actions: Sequence[Action], will_pop: bool = False) -> None:
         """Carry out the engine's actions in order."""
+        saves: list[SaveCheckpoint | SaveWrites] = []
         for action in actions:
+            if isinstance(action, (SaveCheckpoint, SaveWrites)):
+                saves.append(action)
+                continue
+            if saves:
+                self.save(saves, will_pop)
+                saves = []
             match action:
                 case RunTask():
                     self.make_ready(action)
-                case SaveCheckpoint() | SaveWrites():
-                    self.save(action, will_pop)
                 case WakeAt():
                     self.wake_at(action.at_ns)
                 case CancelTask():
@@ -329,18 +338,29 @@ class Run(ABC):
                         if note not in getattr(self.finish.error, "__notes__", ()):
                             self.finish.error.add_note(note)
                     self.ring()
+        if saves:
+            self.save(saves, will_pop)
         self.staff(will_pop)
 
-    def save_now(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
-        """Store something here and now."""
+    def saving(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> Flow[None]:
+        """Store in order: in one go if the saver can, else (or if that fails) one by one, up to the one that fails."""
         assert self.saver is not None
-        error = self.save_error
-        if error is None:
+        is_stored = False
+        if len(saves) > 1 and self.save_error is None and self.saver.stores_groups:
             try:
-                self.saver.store(action)
-            except BaseException as failure:
-                error = self.save_error = failure
-        self.saved(action, error, will_pop)
+                yield from ask(Save(self.saver, saves))
+                is_stored = True
+            except Exception:  # nothing of it is stored; what comes before the culprit will be, and the culprit will tell
+                is_stored = False
+            except BaseException as stop:
+                self.save_error = stop
+        for action in saves:
+            if not is_stored and self.save_error is None:
+                try:
+                    yield from ask(Save(self.saver, [action]))
+                except BaseException as failure:
+                    self.save_error = failure
+            self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
         """Report that something is stored, or could not be; nothing if nobody would know the difference."""
@@ -477,7 +497,7 @@ class Run(ABC):
         """See to it that somebody runs what is ready."""
 
     @abstractmethod
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store something, now or in order in the background."""
 
     @abstractmethod

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
-from tracegraph.checkpoint.base.id import uuid6
-from tracegraph.constants import TRACE
+from tracegraph.checkpoint.base.id import uuid6_text
+from tracegraph.constants import MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import CheckpointTuple, Version
 
@@ -43,11 +43,13 @@ class SaverPort:
         "_checks_head",
         "_configurable",
         "_metadata",
+        "_place",
         "_takes_path",
         "does_io",
         "newest",
         "ns",
         "saver",
+        "stores_groups",
         "thread_id",
         "trace",
     )
@@ -68,11 +70,12 @@ class SaverPort:
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
+        self._place = {"configurable": self._configurable, "metadata": self._metadata}
         self.newest = newest or Newest()
         """Shared with the runs around and inside: all of a thread's ids sort by age, whoever's clock made the first."""
         self.trace: tuple[str, ...] = ()
         """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
-        self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
+        self.stores_groups, self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
 
     def next_version(self, current: Version | None) -> Version:
         """Return the version after *current*."""
@@ -81,7 +84,7 @@ class SaverPort:
 
     def new_checkpoint_id(self, parent_id: str | None, step: int) -> str:
         """Return an id that sorts after the parent's and all others seen, even of a machine whose clock is ahead."""
-        made = str(uuid6(clock_seq=step, after=max(parent_id or "", self.newest.id)))
+        made = uuid6_text(step, after=max(parent_id or "", self.newest.id) or None)
         self.newest.note(made)
         return made
 
@@ -89,27 +92,43 @@ class SaverPort:
         """Return the config that addresses a checkpoint of this thread and namespace."""
         return {"configurable": {**self._configurable, "checkpoint_id": checkpoint_id}, "metadata": self._metadata}
 
-    def _order(self, action: SaveCheckpoint | SaveWrites) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-        """Return the saver method, its arguments and keywords for an action."""
-        if isinstance(action, SaveWrites):
-            arguments = (self.config(action.checkpoint_id), action.writes, action.task_id)
-            return "put_writes", arguments, {"task_path": action.path_str} if self._takes_path else {}
-        keywords = {"expect_head": action.parent_id} if self._checks_head and action.expect_head else {}
-        metadata = {**action.metadata, TRACE: list(self.trace)} if self.trace else action.metadata
-        return "put", (self.config(action.parent_id), action.checkpoint, metadata, action.new_versions), keywords
-
-    def store(self, action: SaveCheckpoint | SaveWrites) -> None:
-        """Carry a save out, blocking."""
-        method, arguments, keywords = self._order(action)
+    def store(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> None:
+        """Carry saves out, blocking: one, or all of a group or none."""
+        method, arguments, keywords = self._call(saves)
         getattr(self.saver, method)(*arguments, **keywords)
 
-    async def astore(self, action: SaveCheckpoint | SaveWrites) -> None:
-        """Carry a save out, awaiting."""
-        method, arguments, keywords = self._order(action)
+    async def astore(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> None:
+        """Carry saves out, awaiting."""
+        method, arguments, keywords = self._call(saves)
         await getattr(self.saver, f"a{method}")(*arguments, **keywords)
+
+    def _call(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        """Return the saver method that stores *saves*, its arguments and keywords."""
+        if self.trace:
+            for save in saves:
+                if isinstance(save, SaveCheckpoint):
+                    save.metadata[TRACE] = list(self.trace)
+        if self.stores_groups:
+            return "put_group", (self._place, saves), {}
+        (save,) = saves
+        if isinstance(save, SaveWrites):
+            arguments = (self.config(save.checkpoint_id), save.writes, save.task_id)
+            return "put_writes", arguments, {"task_path": save.task_path} if self._takes_path else {}
+        keywords = {"expect_head": save.expect_head} if self._checks_head and save.expect_head is not MISSING else {}
+        return "put", (self.config(save.parent_id), save.checkpoint, save.metadata, save.new_versions), keywords
 
 
 @functools.cache
-def _abilities(kind: Any) -> tuple[bool, bool]:
-    """Return whether a saver class can check the head at put, and whether it takes a task path."""
-    return takes_parameter(kind.put, "expect_head"), takes_parameter(kind.put_writes, "task_path")
+def _abilities(kind: Any) -> tuple[bool, bool, bool]:
+    """Return whether a saver class stores groups, can check the head at put, and takes a task path."""
+    return _stores_groups(kind), takes_parameter(kind.put, "expect_head"), takes_parameter(kind.put_writes, "task_path")
+
+
+def _stores_groups(kind: Any) -> bool:
+    """Say whether a saver class takes groups; not one that overrides how a saver which does stores a single thing."""
+
+    def owner(method: str) -> int:
+        return next((at for at, base in enumerate(kind.__mro__) if method in vars(base)), len(kind.__mro__))
+
+    own = [owner(name) for name in ("put_group", "aput_group") if owner(name) < kind.__mro__.index(BaseCheckpointSaver)]
+    return bool(own) and min(own) <= min(map(owner, ("put", "put_writes", "aput", "aput_writes")))

@@ -24,7 +24,7 @@ from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import run_to_completion
-from tracegraph.drivers.run import Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -304,14 +304,14 @@ class SyncRun(Run):
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------
 
-    def save(self, action: SaveCheckpoint | SaveWrites, will_pop: bool) -> None:
+    def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
-        if action.is_awaited or not self.saver.does_io:
-            self.save_now(action, will_pop)
+        if not self.saver.does_io or any(action.is_awaited for action in saves):
+            run_flow(self.saving(saves, will_pop))
             return
         with self._bell:
-            self._backlog.append(action)
+            self._backlog.extend(saves)
             if self._is_saving:
                 return
             self._is_saving = True
@@ -327,8 +327,8 @@ class SyncRun(Run):
                     self._is_saving = False
                     self._bell.notify_all()
                     return
-                action = self._backlog.popleft()
-            self.save_now(action, will_pop=False)
+                group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
+            run_flow(self.saving(group, will_pop=False))
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""

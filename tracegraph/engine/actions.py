@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tracegraph.engine.task import Task
 from tracegraph.errors import NodeTimeoutError
 from tracegraph.events import AttemptStarted, Event, RunStatus, TaskStarted
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Write
+from tracegraph.records import NewCheckpoint, TaskWrites
 from tracegraph.types import Interrupt
 
 __all__ = [
@@ -50,31 +49,21 @@ class TimeOut:
     error: NodeTimeoutError
 
 
-@dataclass(slots=True)
-class SaveCheckpoint:
+@dataclass(slots=True, kw_only=True)
+class SaveCheckpoint(NewCheckpoint):
     """Store a checkpoint. Saves are carried out in the order of ``order``."""
 
-    order: int
-    checkpoint: Checkpoint
-    metadata: CheckpointMetadata
-    new_versions: ChannelVersions
-    parent_id: str | None
-    expect_head: bool
-    """Whether *parent_id* must still be the newest checkpoint of this thread and namespace."""
+    order: int = 0
     is_awaited: bool
     """The engine waits for the SaveEnded report before it goes on."""
     started: Event | None = None
 
 
-@dataclass(slots=True)
-class SaveWrites:
+@dataclass(slots=True, kw_only=True)
+class SaveWrites(TaskWrites):
     """Store the writes of one task under a checkpoint."""
 
-    order: int
-    checkpoint_id: str
-    task_id: str
-    path_str: str
-    writes: Sequence[Write]
+    order: int = 0
     is_awaited: bool
 
 

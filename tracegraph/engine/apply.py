@@ -13,7 +13,7 @@ from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
-from tracegraph.records import ChannelVersions, Version, Write
+from tracegraph.records import ChannelVersions, Growth, Increment, Version, Write
 
 __all__ = ["ChannelStore", "WriteGroup"]
 
@@ -27,10 +27,26 @@ class ChannelStore:
     ``values`` is replaced once per superstep and never mutated, so every task keeps the view it started with.
     """
 
-    __slots__ = ("changed", "live", "next_version", "seen", "states", "top", "topology", "updated", "values", "versions")
+    __slots__ = (
+        "_grown_now",
+        "changed",
+        "growing",
+        "grown",
+        "live",
+        "next_version",
+        "seen",
+        "states",
+        "top",
+        "topology",
+        "updated",
+        "values",
+        "versions",
+    )
 
-    def __init__(self, topology: Topology, next_version: Callable[[Version | None], Version]) -> None:
+    def __init__(self, topology: Topology, next_version: Callable[[Version | None], Version], *, is_saved: bool = True) -> None:
         self.topology = topology
+        self.growing = topology.growing if is_saved else frozenset()
+        """Channels of which savers may store what was added."""
         self.next_version = next_version
         self.values: dict[str, Any] = topology.fresh_values()
         self.states: dict[str, Any] = {name: topology.channels[name].initial() for name in topology.held}
@@ -41,6 +57,9 @@ class ChannelStore:
         """Channels the last step changed that hold a value; None if that is not known."""
         self.changed: set[str] = set()
         """Channels whose version grew since the last checkpoint."""
+        self.grown: dict[str, Increment] = {}
+        """Those of them that only had something added."""
+        self._grown_now: dict[str, tuple[Growth, list[Any]] | None] = {}
         self.live: AbstractSet[str] = frozenset()
         """Plain channels that must be cleared by a step that does not write them."""
 
@@ -89,6 +108,7 @@ class ChannelStore:
 
     def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup]) -> dict[str, list[Any]]:
         written: dict[str, list[Any]] = {}
+        self._grown_now = {}
         for writer, writes in groups:
             for channel, value in writes:
                 if channel in written:
@@ -98,6 +118,7 @@ class ChannelStore:
                 elif channel not in SKIPPED_WRITES:
                     raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
         rules, values, held, replaces = self.topology.channels, self.values, self.topology.held, self.topology.replaces
+        growing = self.growing
         for channel, batch in written.items():
             if channel in replaces and len(batch) == 1:
                 overlay[channel] = batch[0]
@@ -110,6 +131,8 @@ class ChannelStore:
                 raise
             if new is not UNCHANGED:
                 overlay[channel] = new
+                if channel in growing:
+                    self._grown_now[channel] = rules[channel].increment(state, new, batch)
         return written
 
     def _clear_idle(self, overlay: dict[str, Any], written: Mapping[str, Any]) -> None:
@@ -153,6 +176,8 @@ class ChannelStore:
             self.updated = frozenset()
             return self.updated
         self.top = version = self.next_version(self.top)
+        if self.growing:
+            self._note_growth(overlay)
         self.changed.update(overlay)
         self.versions.update(dict.fromkeys(overlay, version))
         held = self.topology.held
@@ -172,6 +197,26 @@ class ChannelStore:
         self.live = live if is_step else live | (self.live & values.keys())
         return updated
 
+    def _note_growth(self, overlay: Mapping[str, Any]) -> None:
+        """Keep what channels grew by since the last checkpoint, for as long as they did nothing else."""
+        for name in self.growing & overlay.keys():
+            now, before = self._grown_now.get(name), self.grown.pop(name, None)
+            if now is None or (base := self.versions.get(name)) is None:
+                continue
+            growth, items = now
+            if name not in self.changed:
+                self.grown[name] = Increment(growth, base, items)
+            elif before is not None and before.growth == growth:
+                before.items.extend(items)
+                self.grown[name] = before
+
+    def take_changes(self) -> tuple[ChannelVersions, dict[str, Increment]]:
+        """Return what to store with the next checkpoint: versions of the changed channels, and which only grew."""
+        changed, grown = {name: self.versions[name] for name in sorted(self.changed)}, self.grown
+        self.changed.clear()
+        self.grown = {}
+        return changed, grown
+
     def _take_states(self, overlay: Mapping[str, Any]) -> dict[str, Any]:
         """Take over the raw states of held channels; return the overlay as values."""
         held, rules = self.topology.held, self.topology.channels
@@ -184,7 +229,7 @@ class ChannelStore:
         trial = ChannelStore.__new__(ChannelStore)
         trial.topology, trial.next_version = self.topology, lambda current: current  # type: ignore[assignment,return-value]
         trial.values, trial.states, trial.live = self.values, self.states, self.live
-        trial.changed = set()
+        trial.changed, trial.grown, trial.growing = set(), {}, frozenset()
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)
         return trial.values

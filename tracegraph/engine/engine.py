@@ -88,7 +88,7 @@ class Engine:
     def __init__(self, topology: Topology, settings: RunSettings) -> None:
         self.topology = topology
         self.settings = settings
-        self.store = ChannelStore(topology, settings.next_version)
+        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None)
         self.announce = Announcer(settings)
         self.history: deque[Report] | None = deque(maxlen=20) if settings.is_checked else None
         """The last reports, for the text of an :class:`EngineBug`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
-from uuid import UUID
 
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
@@ -78,7 +77,7 @@ class Saving:
 
     def _at(self, checkpoint_id: str) -> None:
         self.checkpoint_id = checkpoint_id
-        self.checkpoint_bytes = UUID(checkpoint_id).bytes
+        self.checkpoint_bytes = bytes.fromhex(checkpoint_id.replace("-", ""))
 
     @property
     def is_on(self) -> bool:
@@ -89,7 +88,13 @@ class Saving:
         """Order the storing of one task's writes under the current checkpoint."""
         if self.checkpoint_id is None:
             return
-        action = SaveWrites(0, self.checkpoint_id, task_id, path_str, list(writes), self._settings.durability == "sync")
+        action = SaveWrites(
+            checkpoint_id=self.checkpoint_id,
+            task_id=task_id,
+            task_path=path_str,
+            writes=list(writes),
+            is_awaited=self._settings.durability == "sync",
+        )
         if self._settings.durability == "exit":
             self._parked[task_id] = action
         else:
@@ -120,15 +125,14 @@ class Saving:
         assert self._last is not None and self.checkpoint_id is not None
         source, step, updated = self._last
         settings = self._settings
-        changed = tuple(sorted(store.changed))
-        store.changed.clear()
+        changed, grown = store.take_changes()
         action = SaveCheckpoint(
-            order=0,
             checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
             metadata=CheckpointMetadata(source=source, step=step, parents=dict(settings.parents)),
-            new_versions={name: store.versions[name] for name in changed},
+            new_versions=changed,
             parent_id=parent_id,
-            expect_head=not self._is_first_unchecked,
+            expect_head=MISSING if self._is_first_unchecked else parent_id,
+            increments=grown,
             is_awaited=settings.durability != "async",
         )
         self._is_first_unchecked = False
@@ -141,7 +145,7 @@ class Saving:
                 self.checkpoint_id,
                 parent_id,
                 source,
-                changed,
+                tuple(changed),
                 settings.does_io,
                 action.is_awaited,
             )

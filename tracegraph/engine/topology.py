@@ -20,6 +20,7 @@ class Topology:
         "channels",
         "clears",
         "finishes",
+        "growing",
         "held",
         "initial_states",
         "initial_values",
@@ -62,6 +63,8 @@ class Topology:
         self.clears = frozenset(name for name, rule in self.channels.items() if rule.clears)
         self.replaces = frozenset(name for name, rule in self.channels.items() if rule.replaces)
         """Channels whose state a lone write replaces, so that no rule has to be asked."""
+        self.growing = frozenset(name for name, rule in self.channels.items() if rule.grows)
+        """Channels that may have grown, rather than changed, when they are saved."""
         self.short_lived = self.clears - self.held
         # A held channel's raw state may change on an idle step while its value is not readable,
         # so those are asked every step; plain ones only while they hold a value.

@@ -64,6 +64,10 @@ def add_message_batches(state: list[Any], writes: Sequence[Messages]) -> list[An
     return state
 
 
+# Messages without an id get a random one, so that folding the same writes again would give other messages.
+add_message_batches.completes_writes = True  # type: ignore[attr-defined]
+
+
 def _as_list(side: Any) -> list[Any]:
     return list(side) if isinstance(side, list) else [side]
 

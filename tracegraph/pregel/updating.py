@@ -17,6 +17,7 @@ from tracegraph.constants import (
     END,
     INPUT,
     INTERRUPT,
+    MISSING,
     NULL_TASK_ID,
     SKIPPED_WRITES,
     START,
@@ -295,8 +296,10 @@ def _note_results(edit: _Edit, tasks: Sequence[Task]) -> Flow[None]:
     finished = {task_id for task_id, channel, _ in edit.pending() if channel not in UNFINISHED_WRITES}
     for task in tasks:
         if task.writes and task.id not in finished:
-            order = SaveWrites(0, edit.base_id, task.id, task.path_str, list(task.writes), True)
-            yield from ask(Save(edit.port, order))
+            order = SaveWrites(
+                checkpoint_id=edit.base_id, task_id=task.id, task_path=task.path_str, writes=list(task.writes), is_awaited=True
+            )
+            yield from ask(Save(edit.port, [order]))
 
 
 def _fresh_id(edit: _Edit, position: int) -> str:
@@ -367,14 +370,16 @@ def _save(edit: _Edit, source: Literal["input", "update", "fork"], step: int, *,
     """Put the edited channels as a new checkpoint and return its id; a fork hangs on *parent_id*."""
     store, port = edit.store, edit.port
     made = port.new_checkpoint_id(edit.head_id, step)
+    hangs_on = parent_id if source == "fork" else edit.base_id
+    changed, grown = store.take_changes()
     order = SaveCheckpoint(
-        order=0,
         checkpoint=checkpoint_record(store, made, time.time_ns(), None),
         metadata=CheckpointMetadata(source=source, step=step, parents=dict(edit.parents)),
-        new_versions={name: store.versions[name] for name in sorted(store.changed)},
-        parent_id=parent_id if source == "fork" else edit.base_id,
-        expect_head=not edit.is_addressed,
+        new_versions=changed,
+        parent_id=hangs_on,
+        expect_head=MISSING if edit.is_addressed else hangs_on,
+        increments=grown,
         is_awaited=True,
     )
-    yield from ask(Save(port, order))
+    yield from ask(Save(port, [order]))
     return made

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
+from tracegraph.checkpoint.base.delta_history import delta_history
+from tracegraph.checkpoint.serde.allowlist import Allowed
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+from tracegraph.records import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    NewCheckpoint,
+    TaskWrites,
+    Version,
+    Write,
+)
 
 __all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
 
@@ -112,6 +125,39 @@ class BaseCheckpointSaver:
         """Store what a task wrote, below the checkpoint that *config* names; see :data:`WRITES_IDX_MAP` for repeats."""
         raise self._lacks("put_writes")
 
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+        """Store what a run saved, in this order; if it raises, nothing of it is stored.
+
+        *config* addresses the thread and namespace that all of it belongs to. Checkpoints and metadata are the saver's from
+        now on; channel values and writes are not. A saver without this method gets :meth:`put` and :meth:`put_writes`
+        instead; one with it saves itself a transaction each.
+        """
+        raise self._lacks("put_group")
+
+    def get_delta_channel_history(self, *, config: Config, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
+        """Return what these delta channels were made from by the time of the checkpoint that *config* names.
+
+        For each: ``seed``, the newest value stored before it, and ``writes`` since then, oldest first; those below the
+        checkpoint itself are not among them.
+        """
+        walk = delta_history(config, channels)
+        at = next(walk)
+        while True:
+            try:
+                at = walk.send(self.get_tuple(at))
+            except StopIteration as stop:
+                found: dict[str, DeltaChannelHistory] = stop.value
+                return found
+
+    def with_allowlist(self, extra_allowlist: Iterable[Allowed]) -> Self:
+        """Return a saver on the same storage whose serialiser also revives these classes; itself if it has no such list."""
+        extend = getattr(self.serde, "with_msgpack_allowlist", None)
+        if extend is None:
+            return self
+        made = copy(self)
+        made.serde = extend(extra_allowlist)
+        return made
+
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread: all namespaces, checkpoints, writes and values."""
         raise self._lacks("delete_thread")
@@ -177,6 +223,21 @@ class BaseCheckpointSaver:
         """See :meth:`put_writes`."""
         path = (task_path,) if takes_parameter(self.put_writes, "task_path") else ()
         await self._off_loop(lambda: self.put_writes(config, writes, task_id, *path))
+
+    async def aput_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+        """See :meth:`put_group`."""
+        await self._off_loop(lambda: self.put_group(config, saves))
+
+    async def aget_delta_channel_history(self, *, config: Config, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
+        """See :meth:`get_delta_channel_history`."""
+        walk = delta_history(config, channels)
+        at = next(walk)
+        while True:
+            try:
+                at = walk.send(await self.aget_tuple(at))
+            except StopIteration as stop:
+                found: dict[str, DeltaChannelHistory] = stop.value
+                return found
 
     async def adelete_thread(self, thread_id: str) -> None:
         """See :meth:`delete_thread`."""

@@ -17,14 +17,15 @@ from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, TypeAlias
 from uuid import UUID
 
-__all__ = ["isolated"]
+__all__ = ["ATOMIC", "isolated"]
 
 Memo: TypeAlias = dict[int, Any]
 
-_ATOMIC = frozenset(
+ATOMIC = frozenset(
     {NoneType, bool, int, float, complex, str, bytes, type, FunctionType, BuiltinFunctionType}
     | {date, datetime, timedelta, Decimal, UUID, range, type(Ellipsis)}
 )
+"""Types whose values nobody can change."""
 
 
 def isolated(value: Any, memo: Memo | None = None) -> Any:
@@ -36,7 +37,7 @@ def isolated(value: Any, memo: Memo | None = None) -> Any:
     (True, False)
     """
     kind = type(value)
-    if kind in _ATOMIC:
+    if kind in ATOMIC:
         return value
     copier = _COPIERS.get(kind) or _dataclass_copier(kind)  # type: ignore[arg-type]  # mypy looks for the instances' __hash__
     memo = {} if memo is None else memo
@@ -51,32 +52,32 @@ def isolated(value: Any, memo: Memo | None = None) -> Any:
 
 def _list(value: list[Any], memo: Memo) -> list[Any]:
     made = memo[id(value)] = value.copy()
-    if not _ATOMIC.issuperset(map(type, made)):
+    if not ATOMIC.issuperset(map(type, made)):
         for at, item in enumerate(made):
-            if type(item) not in _ATOMIC:
+            if type(item) not in ATOMIC:
                 made[at] = isolated(item, memo)
     return made
 
 
 def _dict(value: dict[Any, Any], memo: Memo) -> dict[Any, Any]:
-    if not _ATOMIC.issuperset(map(type, value)):
+    if not ATOMIC.issuperset(map(type, value)):
         return deepcopy(value, memo)
     made = memo[id(value)] = value.copy()
     for key, item in value.items():
-        if type(item) not in _ATOMIC:
+        if type(item) not in ATOMIC:
             made[key] = isolated(item, memo)
     return made
 
 
 def _set(value: set[Any], memo: Memo) -> set[Any]:
-    if not _ATOMIC.issuperset(map(type, value)):
+    if not ATOMIC.issuperset(map(type, value)):
         return deepcopy(value, memo)
     made = memo[id(value)] = value.copy()
     return made
 
 
 def _tuple(value: tuple[Any, ...], memo: Memo) -> tuple[Any, ...]:
-    if _ATOMIC.issuperset(map(type, value)):
+    if ATOMIC.issuperset(map(type, value)):
         return value
     items = [isolated(item, memo) for item in value]
     # A tuple inside itself (by way of a list) was finished while its items were copied.
@@ -106,7 +107,7 @@ def _dataclass_copier(kind: type) -> Callable[[Any, Memo], Any] | None:
         made = memo[id(value)] = object.__new__(kind)
         for name in names:
             item = getattr(value, name)
-            object.__setattr__(made, name, item if type(item) in _ATOMIC else isolated(item, memo))
+            object.__setattr__(made, name, item if type(item) in ATOMIC else isolated(item, memo))
         return made
 
     return slotted
@@ -116,5 +117,5 @@ def _attributes(value: Any, memo: Memo) -> Any:
     made = memo[id(value)] = object.__new__(type(value))
     own = made.__dict__
     for name, item in value.__dict__.items():
-        own[name] = item if type(item) in _ATOMIC else isolated(item, memo)
+        own[name] = item if type(item) in ATOMIC else isolated(item, memo)
     return made

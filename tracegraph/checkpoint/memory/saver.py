@@ -7,24 +7,27 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of, refuse_strategy, refuse_text
+from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
+from tracegraph.checkpoint.base.grouping import GroupingSaver
+from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
-from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, Config
+from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
 from tracegraph.checkpoint.base.versions import next_text_version
+from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
-from tracegraph.checkpoint.memory.shelves import Address, KeptCheckpoint, KeptWrite, Shelves, record_of
+from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, KeptWrite, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
-from tracegraph.constants import MISSING, Missing
-from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, Version, Write
+from tracegraph.constants import MISSING
+from tracegraph.errors import InvalidInputError
+from tracegraph.records import Checkpoint, CheckpointTuple, Growth, Increment, NewCheckpoint, TaskWrites, Version
 
 __all__ = ["InMemorySaver"]
 
 Result = TypeVar("Result")
 
 
-class InMemorySaver(BaseCheckpointSaver):
+class InMemorySaver(GroupingSaver):
     """Keeps checkpoints in this process; for any number of threads and event loops at once.
 
     Values are copied on the way in and on the way out, so that nothing a node does later changes history.
@@ -56,38 +59,50 @@ class InMemorySaver(BaseCheckpointSaver):
         """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
         return next_text_version(current)
 
-    def put(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        *,
-        expect_head: str | Missing | None = MISSING,
-    ) -> Config:
-        """Store a checkpoint; see :meth:`BaseCheckpointSaver.put`."""
-        thread_id, ns, parent_id = address_of(config)
-        values, serde = checkpoint["channel_values"], self.serde
-        blobs = {
-            (thread_id, ns, name, version): kept_value(serde, name, values[name]) if name in values else MISSING
-            for name, version in new_versions.items()
-        }
-        kept = KeptCheckpoint(checkpoint, isolated(get_checkpoint_metadata(config, metadata)), parent_id)
-        with self._lock:
-            if not isinstance(expect_head, Missing) and expect_head != (head := self._shelves.heads.get((thread_id, ns))):
-                raise ThreadConflictError(thread_id, expected=expect_head, found=head)
-            self._shelves.add(thread_id, ns, kept, blobs)
-        return config_of(thread_id, ns, checkpoint["id"])
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+        """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""
+        thread_id, ns, _ = address_of(config)
+        is_stored = False
+        while not is_stored:
+            # Copied outside the lock, for copying runs the user's code.
+            group = Group(thread_id, ns)
+            for save in saves:
+                if isinstance(save, NewCheckpoint):
+                    self._keep_checkpoint(group, config, save)
+                else:
+                    self._keep_writes(group, save)
+            with self._lock:
+                # Not, if somebody deleted in the meantime what a value was to be added to.
+                is_stored = self._shelves.add_group(group)
 
-    def put_writes(self, config: Config, writes: Sequence[Write], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote; see :meth:`BaseCheckpointSaver.put_writes`."""
-        thread_id, ns, checkpoint_id = checkpoint_address_of(config)
+    def _keep_checkpoint(self, group: Group, config: Config, save: NewCheckpoint) -> None:
+        values, serde = save.checkpoint["channel_values"], self.serde
+        for name, version in save.new_versions.items():
+            key = (group.thread_id, group.ns, name, version)
+            if name in save.increments and (grown := self._grown(group, name, save.increments[name])) is not None:
+                group.blobs[key] = grown
+            else:
+                group.blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
+        record: Checkpoint = {**save.checkpoint, "channel_values": {}}
+        metadata = get_checkpoint_metadata(config, save.metadata)
+        group.checkpoints.append((KeptCheckpoint(record, metadata, save.parent_id), save.expect_head))
+
+    def _grown(self, group: Group, name: str, increment: Increment) -> KeptGrowth | None:
+        growth, version, items = increment
+        key = (group.thread_id, group.ns, name, version)
+        base = group.blobs[key] if key in group.blobs else self._shelves.blobs.get(key, MISSING)
+        grown = grown_on(key, base, growth, kept_value(self.serde, name, items), self.serde)
+        if grown is not None:
+            group.bases.append(key)
+        return grown
+
+    def _keep_writes(self, group: Group, save: TaskWrites) -> None:
+        task_id, task_path, serde = save.task_id, save.task_path, self.serde
         kept = [
-            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(self.serde, channel, value), task_path))
-            for at, (channel, value) in enumerate(writes)
+            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(serde, channel, value), task_path))
+            for at, (channel, value) in enumerate(save.writes)
         ]
-        with self._lock:
-            self._shelves.add_writes((thread_id, ns, checkpoint_id), kept)
+        group.writes.append(((group.thread_id, group.ns, save.checkpoint_id), kept))
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
@@ -104,7 +119,7 @@ class InMemorySaver(BaseCheckpointSaver):
             values, writes = self._shelves.values(address), self._shelves.pending(address)
         # What is kept is never changed, so it is copied when others may go on.
         checkpoint = record_of(found.checkpoint)
-        checkpoint["channel_values"] = {name: restored_value(self.serde, value) for name, value in values.items()}
+        checkpoint["channel_values"] = {name: self._restored(parts) for name, parts in values.items()}
         return CheckpointTuple(
             config_of(*address),
             checkpoint,
@@ -112,6 +127,14 @@ class InMemorySaver(BaseCheckpointSaver):
             None if found.parent_id is None else config_of(address[0], address[1], found.parent_id),
             [(write.task_id, write.channel, restored_value(self.serde, write.value)) for write in writes],
         )
+
+    def _restored(self, parts: Sequence[tuple[Growth | None, Any]]) -> Any:
+        (_, whole), *rest = parts
+        value = restored_value(self.serde, whole)
+        for growth, items in rest:
+            assert growth is not None
+            value = with_increment(value, growth, restored_value(self.serde, items))
+        return value
 
     def list(
         self,

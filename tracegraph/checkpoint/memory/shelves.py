@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from tracegraph.constants import MISSING, NS_END
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Version
+from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
+from tracegraph.constants import NS_END, Missing
+from tracegraph.errors import ThreadConflictError
+from tracegraph.records import Checkpoint, CheckpointMetadata, Growth
 
-__all__ = ["Address", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
-
-BlobKey: TypeAlias = tuple[str, str, str, Version]
-"""(thread, namespace, channel, version)"""
+__all__ = ["Address", "Group", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
 
 Address: TypeAlias = tuple[str, str, str]
 """(thread, namespace, checkpoint id)"""
@@ -38,17 +38,8 @@ class KeptWrite(NamedTuple):
     task_path: str
 
 
-def record_of(checkpoint: Checkpoint, parent: Checkpoint | None = None) -> Checkpoint:
-    """Return a copy of *checkpoint* without its values.
-
-    ``versions_seen`` shares each node's versions with *parent* where they are equal: over a long thread they
-    would otherwise be the largest part of what is kept.
-    """
-    before: dict[str, ChannelVersions] = {} if parent is None else parent["versions_seen"]
-    seen: dict[str, ChannelVersions] = {}
-    for node, versions in checkpoint["versions_seen"].items():
-        old = before.get(node)
-        seen[node] = versions.copy() if old is None or old != versions else old
+def record_of(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a copy of *checkpoint* without its values."""
     updated = checkpoint.get("updated_channels")
     return Checkpoint(
         v=checkpoint["v"],
@@ -56,9 +47,23 @@ def record_of(checkpoint: Checkpoint, parent: Checkpoint | None = None) -> Check
         ts=checkpoint["ts"],
         channel_values={},
         channel_versions=checkpoint["channel_versions"].copy(),
-        versions_seen=seen,
+        versions_seen={node: versions.copy() for node, versions in checkpoint["versions_seen"].items()},
         updated_channels=None if updated is None else list(updated),
     )
+
+
+@dataclass(slots=True)
+class Group:
+    """What is to be stored in one namespace of a thread."""
+
+    thread_id: str
+    ns: str
+    checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = field(default_factory=list)
+    """With the head that each expects."""
+    blobs: dict[BlobKey, Any] = field(default_factory=dict)
+    bases: list[BlobKey] = field(default_factory=list)
+    """What values among the blobs were added to."""
+    writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = field(default_factory=list)
 
 
 class Shelves:
@@ -70,12 +75,44 @@ class Shelves:
         self.blobs: dict[BlobKey, Any] = factory()
         self.heads: dict[tuple[str, str], str] = {}
 
-    def add(self, thread_id: str, ns: str, kept: KeptCheckpoint, blobs: Mapping[BlobKey, Any]) -> None:
-        """Store a checkpoint whose values are *blobs* and those already here."""
-        parent = self.storage[thread_id].get(ns, {}).get(kept.parent_id or "")
-        record = record_of(kept.checkpoint, None if parent is None else parent.checkpoint)
-        self.blobs.update(blobs)
-        self._shelve(thread_id, ns, kept._replace(checkpoint=record))
+    def add_group(self, group: Group) -> bool:
+        """Store a group, or nothing of it; False if something that its values were added to is gone.
+
+        Raises:
+            ThreadConflictError: the latest checkpoint is not the expected one.
+        """
+        for base in group.bases:
+            if base not in group.blobs and base not in self.blobs:
+                return False
+        thread_id, ns = group.thread_id, group.ns
+        if group.checkpoints:
+            self._check_heads(group)
+            self.blobs.update(group.blobs)
+            for kept, _head in group.checkpoints:
+                self._share_seen(thread_id, ns, kept)
+                self._shelve(thread_id, ns, kept)
+        for address, writes in group.writes:
+            self._add_writes(address, writes)
+        return True
+
+    def _share_seen(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
+        """Keep what nodes have seen once where that is as in the parent: over a long thread it would be most of what is kept."""
+        parent = self.checkpoint((thread_id, ns, kept.parent_id or ""))
+        if parent is None:
+            return
+        seen, before = kept.checkpoint["versions_seen"], parent.checkpoint["versions_seen"]
+        for node, versions in seen.items():
+            old = before.get(node)
+            if old is not versions and old == versions:
+                seen[node] = old
+
+    def _check_heads(self, group: Group) -> None:
+        head = self.heads.get((group.thread_id, group.ns))
+        for kept, expected in group.checkpoints:
+            if not isinstance(expected, Missing) and expected != head:
+                raise ThreadConflictError(group.thread_id, expected=expected, found=head)
+            made = kept.checkpoint["id"]
+            head = made if head is None else max(head, made)
 
     def _shelve(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
         checkpoint_id = kept.checkpoint["id"]
@@ -84,7 +121,7 @@ class Shelves:
         if head is None or checkpoint_id > head:
             self.heads[thread_id, ns] = checkpoint_id
 
-    def add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
+    def _add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
         """Store a task's writes: special ones replace what is in their slot, others leave it."""
         kept = self.writes[address]
         for position, write in writes:
@@ -98,12 +135,12 @@ class Shelves:
         thread_id, ns, checkpoint_id = address
         return self.storage.get(thread_id, {}).get(ns, {}).get(checkpoint_id)
 
-    def values(self, address: Address) -> dict[str, Any]:
-        """Return the stored values of a checkpoint's channels."""
+    def values(self, address: Address) -> dict[str, list[tuple[Growth | None, Any]]]:
+        """Return the stored values of a checkpoint's channels, in parts."""
         thread_id, ns, checkpoint_id = address
         versions = self.storage[thread_id][ns][checkpoint_id].checkpoint["channel_versions"]
-        found = ((name, self.blobs.get((thread_id, ns, name, version), MISSING)) for name, version in versions.items())
-        return {name: value for name, value in found if value is not MISSING}
+        found = ((name, parts_of(self.blobs, (thread_id, ns, name, version))) for name, version in versions.items())
+        return {name: parts for name, parts in found if parts}
 
     def pending(self, address: Address) -> list[KeptWrite]:
         """Return the stored writes below a checkpoint, by task path, task id and position."""
@@ -129,7 +166,9 @@ class Shelves:
             self._shelve(target, ns, kept)
             if writes := self.writes.get((source, ns, checkpoint_id)):
                 self.writes[target, ns, checkpoint_id] = dict(writes)
-        self.blobs.update({(target, *key[1:]): value for key, value in self.blobs.items() if key[0] == source})
+        for key, kept in [(key, kept) for key, kept in self.blobs.items() if key[0] == source]:
+            is_grown = type(kept) is KeptGrowth
+            self.blobs[target, *key[1:]] = kept._replace(base=(target, *kept.base[1:])) if is_grown else kept
 
     def drop(self, gone: Collection[Address]) -> None:
         """Forget checkpoints with their writes, and the values that only they had."""
@@ -139,14 +178,22 @@ class Shelves:
             self.writes.pop((thread_id, ns, checkpoint_id), None)
         for thread_id in threads:
             self._tidy(thread_id)
-        used = {
-            (thread, ns, *channel)
-            for thread_id in threads
-            for (thread, ns, _id), kept in self.addresses(thread_id, None)
-            for channel in kept.checkpoint["channel_versions"].items()
-        }
+        used: set[BlobKey] = set()
+        for thread_id in threads:
+            for (thread, ns, _id), kept in self.addresses(thread_id, None):
+                for channel in kept.checkpoint["channel_versions"].items():
+                    self._note_used(used, (thread, ns, *channel))
         for key in [key for key in self.blobs if key[0] in threads and key not in used]:
             del self.blobs[key]
+
+    def _note_used(self, used: set[BlobKey], key: BlobKey) -> None:
+        """Add a value, and those it was added to."""
+        while key not in used:
+            used.add(key)
+            kept = self.blobs.get(key)
+            if type(kept) is not KeptGrowth:
+                return
+            key = kept.base
 
     def _tidy(self, thread_id: str) -> None:
         places = self.storage[thread_id]

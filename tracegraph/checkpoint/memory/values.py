@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracegraph.checkpoint.base.errors import UnsavableValueError
-from tracegraph.checkpoint.memory.isolation import isolated
+from tracegraph.checkpoint.memory.isolation import ATOMIC, isolated
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
 from tracegraph.constants import ERROR
@@ -20,6 +20,8 @@ def kept_value(serde: SerializerProtocol | None, channel: str, value: Any) -> An
     Raises:
         UnsavableValueError: it cannot be copied. UnserializableValueError: it cannot be serialised.
     """
+    if serde is None and type(value) in ATOMIC:
+        return value
     if channel == ERROR and isinstance(value, BaseException):
         value = repr(value)
     keep: Callable[[Any], Any] = isolated if serde is None else serde.dumps_typed

@@ -28,7 +28,12 @@ _SAFE: Final = frozenset(
     | {("tracegraph.types", name) for name in _TYPES.split()}
     | {("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")}
     | {("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID"), ("zoneinfo", "ZoneInfo"), ("typing", "Any")}
-    | {("types", "NoneType"), ("tracegraph.channels.delta", "DeltaSnapshot"), ("tracegraph.errors", "NodeError")}
+    | {
+        ("types", "NoneType"),
+        ("tracegraph.channels.delta", "DeltaSnapshot"),
+        ("tracegraph.channels.delta", "DeltaLog"),
+        ("tracegraph.errors", "NodeError"),
+    }
     | {("tracegraph.records", "CheckpointTuple"), ("langchain_core.documents.base", "Document")}
 )
 _SAFE_MODULES: Final = frozenset(

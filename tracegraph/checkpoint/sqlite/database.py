@@ -7,14 +7,17 @@ import sqlite3
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tracegraph.checkpoint.sql.orders import Operation, Rows
 from tracegraph.checkpoint.sqlite.errors import SqliteSaverError, told
 from tracegraph.checkpoint.sqlite.schema import prepare
 from tracegraph.errors import InvalidInputError
 
 __all__ = ["BUSY_TIMEOUT_S", "Database", "Synchronous", "connect"]
+
+T = TypeVar("T")
 
 Synchronous: TypeAlias = Literal["normal", "full"]
 
@@ -83,6 +86,21 @@ class Database:
     def transaction(self, begin: Literal["BEGIN", "BEGIN IMMEDIATE"]) -> Transaction:
         """Return a transaction, to be entered with ``with``: plain to read one state of everything, immediate to write."""
         return Transaction(self, begin)
+
+    def run(self, operation: Operation[T], *, writes: bool) -> T:
+        """Carry an operation out in one transaction."""
+        with self.transaction("BEGIN IMMEDIATE" if writes else "BEGIN") as cursor:
+            try:
+                order = next(operation)
+                while True:
+                    if type(order) is Rows:
+                        order = operation.send(cursor.execute(order.sql, order.values).fetchall())
+                    else:
+                        cursor.executemany(order.sql, order.rows)  # type: ignore[union-attr]
+                        order = operation.send([])
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
 
     def make_ready(self) -> None:
         """Make or update the tables.

@@ -47,6 +47,14 @@ MIGRATIONS: Final = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        # A value may be kept as what was added to that of another version of its channel, the base: growth says how.
+        # The sizes say what it takes to read it: bytes of the last whole value, and of all that was added since.
+        "ALTER TABLE tracegraph_blobs ADD COLUMN base",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN growth TEXT",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN whole_bytes INTEGER",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN grown_bytes INTEGER",
+    ),
 )
 
 

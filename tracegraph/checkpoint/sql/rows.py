@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from msgpack import packb, unpackb  # type: ignore[import-untyped]
 
 from tracegraph.checkpoint.base.errors import UnsavableValueError
+from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
 from tracegraph.constants import ERROR
 from tracegraph.errors import InvalidInputError
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Version
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth, Version
 
-__all__ = ["checkpoint_of", "conditions_of", "dumped", "matches", "metadata_of", "metadata_text", "record_of", "short"]
+__all__ = ["Part", "checkpoint_of", "dumped", "matches", "metadata_of", "metadata_text", "record_of", "short", "values_of"]
+
+Part: TypeAlias = tuple[str, str, bytes, Growth | None, int]
+"""(channel, kind, value, growth, depth) of a value: the deepest part is the whole value that the others were added to"""
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode  # json.dumps() would make an encoder a call
 _COUNTER_DIGITS = 32
@@ -134,27 +137,14 @@ def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return all(key in metadata and metadata[key] == value for key, value in wanted.items())
 
 
-def conditions_of(wanted: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return JSON paths and values that SQLite can compare, as a first sieve: :func:`matches` decides.
+def values_of(serde: SerializerProtocol, parts: Iterable[Part]) -> dict[str, Any]:
+    """Return the channel values that these parts make, deepest first.
 
-    Left out are values that are no scalars, and keys and texts that a JSON path or SQLite could take for something else.
+    Raises:
+        UnreadableBytesError: they are damaged, or were written with another serialiser or key.
     """
-    return [(f'$."{key}"', value) for key, value in wanted.items() if _is_plain(key) and _is_comparable(value)]
-
-
-def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
-
-
-def _is_comparable(value: Any) -> bool:
-    match value:
-        case None | bool():
-            return True
-        case int():
-            return -(2**53) <= value <= 2**53
-        case float():
-            return math.isfinite(value)
-        case str():
-            return _is_plain(value)
-        case _:
-            return False
+    values: dict[str, Any] = {}
+    for channel, kind, stored, growth, _depth in parts:
+        found = serde.loads_typed((kind, stored))
+        values[channel] = found if growth is None else with_increment(values[channel], growth, found)
+    return values

@@ -1,0 +1,101 @@
+"""What savers make of a run's saves before they open a transaction: everything serialised that surely is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
+from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP
+from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.checkpoint.sql.rows import dumped, metadata_text, record_of
+from tracegraph.constants import Missing
+from tracegraph.records import Growth, NewCheckpoint, TaskWrites, Version
+
+__all__ = ["Blob", "GrownBlob", "PreparedCheckpoint", "PreparedWrites", "prepared"]
+
+Stored: TypeAlias = tuple[str, bytes]
+"""(kind, value)"""
+
+
+class Blob(NamedTuple):
+    """A channel's whole value."""
+
+    channel: str
+    version: Version
+    stored: Stored
+
+
+class GrownBlob(NamedTuple):
+    """What a channel's value grew by, and the way to its whole value."""
+
+    channel: str
+    version: Version
+    stored: Stored
+    base: Version
+    growth: Growth
+    whole: Callable[[], Stored]
+
+
+class PreparedCheckpoint(NamedTuple):
+    """A checkpoint's row without its place, and its values."""
+
+    row: tuple[str, str | None, str | None, bytes, str]
+    expect_head: str | Missing | None
+    blobs: list[Blob]
+    grown: list[GrownBlob]
+
+
+class PreparedWrites(NamedTuple):
+    """The rows of a task's writes without their place."""
+
+    rows: list[tuple[Any, ...]]
+
+
+def prepared(
+    serde: SerializerProtocol, config: dict[str, Any], saves: Sequence[NewCheckpoint | TaskWrites]
+) -> list[PreparedCheckpoint | PreparedWrites]:
+    """Return what to store for each save.
+
+    Raises:
+        UnserializableValueError: the serialiser refuses a value; its channel is named.
+        UnsavableValueError: the serialiser fails on a value.
+        InvalidInputError: the metadata cannot be stored as JSON.
+    """
+    return [
+        _checkpoint(serde, config, save) if isinstance(save, NewCheckpoint) else PreparedWrites(_writes(serde, save))
+        for save in saves
+    ]
+
+
+def _checkpoint(serde: SerializerProtocol, config: dict[str, Any], save: NewCheckpoint) -> PreparedCheckpoint:
+    checkpoint, increments = save.checkpoint, save.increments
+    values = checkpoint["channel_values"]
+    blobs: list[Blob] = []
+    grown: list[GrownBlob] = []
+    for name, version in save.new_versions.items():
+        if name in increments:
+            growth, base, items = increments[name]
+            whole = partial(dumped, serde, name, values[name])
+            grown.append(GrownBlob(name, version, dumped(serde, name, items), base, growth, whole))
+        elif name in values:
+            blobs.append(Blob(name, version, dumped(serde, name, values[name])))
+    metadata = get_checkpoint_metadata(config, save.metadata)
+    run_id = metadata.get("run_id")
+    row = (
+        checkpoint["id"],
+        save.parent_id,
+        None if run_id is None else str(run_id),
+        record_of(checkpoint),
+        metadata_text(metadata),
+    )
+    return PreparedCheckpoint(row, save.expect_head, blobs, grown)
+
+
+def _writes(serde: SerializerProtocol, save: TaskWrites) -> list[tuple[Any, ...]]:
+    checkpoint_id, task_id, task_path = save.checkpoint_id, save.task_id, save.task_path
+    return [
+        (checkpoint_id, task_id, WRITES_IDX_MAP.get(channel, at), task_path, channel, *dumped(serde, channel, value))
+        for at, (channel, value) in enumerate(save.writes)
+    ]
