@@ -26,7 +26,8 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
+from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.run import GROUP_SIZE, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracegraph.constants import INTERRUPT, STRICT_RESUME, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
-from tracegraph.drivers.run import Launch
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.travel import Start, at_namespace, load_start
 from tracegraph.engine.settings import Begin
 from tracegraph.errors import UnknownInterruptError

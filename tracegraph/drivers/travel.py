@@ -18,7 +18,7 @@ from tracegraph.records import CheckpointTuple
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
-    from tracegraph.drivers.run import Launch
+    from tracegraph.drivers.launch import Launch
     from tracegraph.drivers.saves import SaverPort
     from tracegraph.engine.engine import Engine
 

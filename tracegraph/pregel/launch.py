@@ -19,7 +19,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
 from tracegraph.current import CURRENT
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.run import Launch
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.saves import SaverPort
 from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
