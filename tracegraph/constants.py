@@ -41,6 +41,9 @@ PREVIOUS: Final = "__previous__"
 TRACE: Final = "__trace__"
 """W3C traceparents of the task's span and of the run's root, beside an INTERRUPT or ERROR."""
 
+DETOURS: Final = "__detours__"
+"""Key of a checkpoint's metadata: what lies between it and its ancestors in time, but on other branches of the thread."""
+
 SKIPPED_WRITES: Final = frozenset({NO_WRITES, "__pregel_push", RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, TRACE})
 """Write channels that never reach a state channel."""
 

@@ -55,6 +55,7 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
         is_replay=start.is_replay,
         is_fork=start.is_fork,
         is_foreign=start.is_foreign,
+        detours=start.detours,
         reopened={} if launch.travel is None else launch.travel.chosen,
     )
     return begin, _links(saved)

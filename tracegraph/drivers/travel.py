@@ -6,15 +6,16 @@ gives its tasks new ones; so a run inside is found in the past by its *origin*, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tracegraph.constants import INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, TRACE
+from tracegraph.constants import DETOURS, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, TRACE
 from tracegraph.drivers.effects import Flow, GetTuple, ListTuples, ask
 from tracegraph.engine.identity import task_namespace, without_ids
 from tracegraph.errors import InvalidInputError
-from tracegraph.records import CheckpointTuple
+from tracegraph.records import CheckpointTuple, Detour
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
@@ -50,10 +51,8 @@ class Travel:
     """Namespaces of graphs inside, as they were then, and the checkpoints to go on from."""
     is_answering: bool
     """Questions of the past are answered: what came after them is done anew, what came before stays."""
-    point: CheckpointTuple | None
-    """What the travelling run goes on from. Graphs inside that were not chosen are as they were when it was made."""
     visited: set[str] = field(default_factory=set)
-    """Namespaces that have been taken back already; from then on their newest checkpoint counts."""
+    """Namespaces that were gone back into already; from then on their newest checkpoint counts."""
 
     def leads_below(self, ns: str) -> str | None:
         """Return the innermost chosen checkpoint at or below a namespace of the past, None if there is none."""
@@ -76,6 +75,7 @@ class Start:
     """The branch begins with a checkpoint of its own."""
     is_foreign: bool = False
     """The checkpoint lies in another namespace, so it cannot be the next one's parent, nor share values with it."""
+    detours: tuple[Detour, ...] = ()
 
 
 def load_start(launch: Launch) -> Flow[Start]:
@@ -93,13 +93,19 @@ def load_start(launch: Launch) -> Flow[Start]:
         return Start(saved=None, is_resume=goes_on)
     head = yield from ask(GetTuple(port.saver, port.config(None)))
     port.newest.note_of(head)
+    remembered = (yield from _remembered(launch, port, head)) if launch.is_stateful else head
     travel = launch.travel = parent.run.launch.travel
     if travel is not None and launch.ns not in travel.visited:
         travel.visited.add(launch.ns)
         start = yield from _back(launch, port, travel, head)
         if start is not None:
             return start
-    return Start(saved=head, is_resume=goes_on and _is_of(head, parent.run.ns, launch.parents.get(parent.run.ns)))
+    return Start(
+        saved=remembered,
+        is_resume=goes_on and _is_of(remembered, parent.run.ns, launch.parents.get(parent.run.ns)),
+        is_addressed=remembered is not head,
+        detours=_detours_of(remembered),
+    )
 
 
 def refuse_dead_end(launch: Launch, engine: Engine) -> None:
@@ -137,6 +143,44 @@ def _is_of(saved: CheckpointTuple | None, ns: str, checkpoint_id: str | None) ->
     return saved is not None and saved.metadata.get("parents", {}).get(ns, checkpoint_id) == checkpoint_id
 
 
+# --- what other branches did --------------------------------------------------------------------------------
+
+
+def _detours_of(saved: CheckpointTuple | None) -> tuple[Detour, ...]:
+    return () if saved is None else tuple(Detour(*each) for each in saved.metadata.get(DETOURS, ()))
+
+
+def _left(port: SaverPort, saved: CheckpointTuple, *, is_kept: bool) -> tuple[Detour, ...]:
+    """Return a checkpoint's detours, and what came after it until now, which a branch from it leaves behind."""
+    found, now = saved.checkpoint["id"], port.new_checkpoint_id(None, 0)
+    return (*_detours_of(saved), Detour(found, now, found if is_kept else ""))
+
+
+def _remembered(launch: Launch, port: SaverPort, head: CheckpointTuple | None) -> Flow[CheckpointTuple | None]:
+    """Return the newest checkpoint of a graph that lives on between calls, of those that its parent's branch knows of."""
+    hidden: list[tuple[str, Detour]] = []
+    here = launch.parent
+    while here is not None:
+        hidden.extend((here.run.ns, detour) for detour in here.run.engine.saving.detours)
+        here = here.run.parent if here.run.launch.is_nested else None
+    found, before = head, ""
+    while found is not None and (before := _hides(found, hidden)):
+        found = yield from _latest(port, launch.ns, before=before)
+    return found
+
+
+def _hides(found: CheckpointTuple, hidden: Sequence[tuple[str, Detour]]) -> str:
+    """Return a checkpoint id before which to look on, if one of another branch was found; else nothing."""
+    checkpoint_id: str = found.checkpoint["id"]
+    for ns, detour in hidden:
+        if detour.since < checkpoint_id <= detour.until:
+            if not detour.kept:
+                return detour.since
+            if not _is_of(found, ns, detour.kept):
+                return checkpoint_id
+    return ""
+
+
 # --- the run that travels ----------------------------------------------------------------------------------
 
 
@@ -145,7 +189,7 @@ def _root(launch: Launch, port: SaverPort) -> Flow[Start]:
     saved = yield from ask(GetTuple(port.saver, port.config(checkpoint_id)))
     if checkpoint_id is None:
         port.newest.note_of(saved)
-        return Start(saved=saved)
+        return Start(saved=saved, detours=_detours_of(saved))
     if saved is None and chosen:
         raise InvalidInputError(
             f"thread {port.thread_id!r} has no checkpoint {checkpoint_id!r}, which is where the graph around "
@@ -157,10 +201,17 @@ def _root(launch: Launch, port: SaverPort) -> Flow[Start]:
     command = launch.input if isinstance(launch.input, Command) else None
     is_answering = command is not None and command.resume is not None
     is_replay = saved is not None and not is_answering and (launch.input is None or command is not None)
-    launch.travel = Travel(chosen if is_replay or is_answering else {}, is_answering, saved)
+    launch.travel = Travel(chosen if is_replay or is_answering else {}, is_answering)
     if saved is not None and (is_replay or is_answering):
         launch.origin = _origin(saved, launch.ns)
-    return Start(saved=saved, is_addressed=True, is_replay=is_replay, is_fork=is_replay and _needs_fork(saved, head))
+    is_head = saved is None or head is None or saved.checkpoint["id"] == head.checkpoint["id"]
+    return Start(
+        saved=saved,
+        is_addressed=True,
+        is_replay=is_replay,
+        is_fork=is_replay and _needs_fork(saved, head),
+        detours=_detours_of(saved) if saved is None or (is_head and not is_replay) else _left(port, saved, is_kept=is_answering),
+    )
 
 
 def _address(launch: Launch, port: SaverPort) -> Flow[tuple[str | None, dict[str, str]]]:
@@ -200,30 +251,33 @@ def _back(launch: Launch, port: SaverPort, travel: Travel, head: CheckpointTuple
     if origin_ns is not None and parent is not None:
         around = parent.run.launch.origin
         assert around is not None
-        saved = yield from _found_in_the_past(launch, port, travel, origin_ns)
+        saved = yield from _found_in_the_past(launch, port, travel, origin_ns, around)
         is_chosen = saved is not None and travel.chosen.get(origin_ns) == saved.checkpoint["id"]
         if saved is not None and (is_chosen or travel.is_answering or _is_of(saved, around.ns, around.checkpoint_id)):
-            return _again(launch, travel, saved, head, origin_ns)
-    if travel.is_answering or not (launch.is_stateful or origin_ns is not None):
+            return _again(launch, port, saved, head, origin_ns)
+    if travel.is_answering or launch.is_stateful or origin_ns is None:
         return None
-    if not launch.is_stateful:
-        return Start(saved=None, is_addressed=True)
-    # What it remembered when the travelling run was there; its input is new to it.
-    point = yield from _point(port, travel)
-    earlier = (yield from _latest(port, launch.ns, before=point)) if point is not None else None
-    return Start(saved=earlier, is_addressed=True)
+    return Start(saved=None, is_addressed=True)
 
 
-def _again(launch: Launch, travel: Travel, saved: CheckpointTuple, head: CheckpointTuple | None, origin_ns: str) -> Start:
+def _again(launch: Launch, port: SaverPort, saved: CheckpointTuple, head: CheckpointTuple | None, origin_ns: str) -> Start:
     """Go on from a checkpoint of the past, in the namespace of today."""
     launch.origin = _origin(saved, origin_ns)
-    launch.travel = Travel(travel.chosen, travel.is_answering, saved, travel.visited)
-    is_foreign, is_replay = origin_ns != launch.ns, not travel.is_answering
-    is_fork = is_foreign or (is_replay and _needs_fork(saved, head))
-    return Start(saved=saved, is_resume=True, is_addressed=True, is_replay=is_replay, is_fork=is_fork, is_foreign=is_foreign)
+    is_foreign, is_answering = origin_ns != launch.ns, launch.travel is not None and launch.travel.is_answering
+    return Start(
+        saved=saved,
+        is_resume=True,
+        is_addressed=True,
+        is_replay=not is_answering,
+        is_fork=is_foreign or (not is_answering and _needs_fork(saved, head)),
+        is_foreign=is_foreign,
+        detours=_left(port, saved, is_kept=is_answering),
+    )
 
 
-def _found_in_the_past(launch: Launch, port: SaverPort, travel: Travel, origin_ns: str) -> Flow[CheckpointTuple | None]:
+def _found_in_the_past(
+    launch: Launch, port: SaverPort, travel: Travel, origin_ns: str, around: Origin
+) -> Flow[CheckpointTuple | None]:
     """Return the checkpoint that was chosen here, that asks what is answered, or that was the last before the chosen one."""
     if (chosen := travel.chosen.get(origin_ns)) is not None:
         saved = yield from ask(GetTuple(port.saver, at_namespace(port, origin_ns, chosen)))
@@ -231,7 +285,7 @@ def _found_in_the_past(launch: Launch, port: SaverPort, travel: Travel, origin_n
             raise _missing(port, origin_ns, chosen)
         return saved
     if travel.is_answering:
-        return (yield from _asking(port, origin_ns, launch.hub.answers))
+        return (yield from _asking(port, origin_ns, launch.hub.answers, since=around.checkpoint_id))
     assert launch.parent is not None
     task_ns = launch.parent.origin_namespace
     if task_ns is not None and (target := travel.leads_below(task_ns)) is not None:
@@ -240,27 +294,18 @@ def _found_in_the_past(launch: Launch, port: SaverPort, travel: Travel, origin_n
     return None
 
 
-def _asking(port: SaverPort, ns: str, answers: Any) -> Flow[CheckpointTuple | None]:
-    """Return the newest checkpoint of a namespace that asks one of the questions that are answered."""
+def _asking(port: SaverPort, ns: str, answers: Any, *, since: str) -> Flow[CheckpointTuple | None]:
+    """Return the newest checkpoint of a namespace, made after *since*, that asks one of the questions that are answered."""
     before: Any = None
     while page := (yield from ask(ListTuples(port.saver, at_namespace(port, ns, None), None, before, _PAGE))):
         for saved in page:
+            if saved.checkpoint["id"] < since:
+                return None
             for _, channel, value in saved.pending_writes or ():
                 if channel == INTERRUPT and any(question.id in answers for question in value):
                     return saved
         before = page[-1].config
     return None
-
-
-def _point(port: SaverPort, travel: Travel) -> Flow[str | None]:
-    """Return the checkpoint that the journey is back at: of an update or a fork, the one that was updated."""
-    found = travel.point
-    while found is not None and found.metadata.get("source") in _BRANCHES and found.parent_config is not None:
-        before = yield from ask(GetTuple(port.saver, found.parent_config))
-        if before is None:
-            break
-        found = travel.point = before
-    return None if found is None else found.checkpoint["id"]
 
 
 def _latest(port: SaverPort, ns: str, *, before: str) -> Flow[CheckpointTuple | None]:

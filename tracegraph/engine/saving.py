@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -11,9 +11,9 @@ from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.events import CheckpointSaved, CheckpointStarted
-from tracegraph.records import Checkpoint, CheckpointMetadata, Write
+from tracegraph.records import Checkpoint, CheckpointMetadata, Detour, Write
 
-__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_record"]
+__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_metadata", "checkpoint_record"]
 
 CHECKPOINT_FORMAT = 4
 
@@ -41,6 +41,14 @@ def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updat
     )
 
 
+def checkpoint_metadata(source: Source, step: int, parents: Mapping[str, str], detours: Sequence[Detour]) -> CheckpointMetadata:
+    """Return what a checkpoint says about itself."""
+    made = CheckpointMetadata(source=source, step=step, parents=dict(parents))
+    if detours:
+        made["__detours__"] = [list(detour) for detour in detours]
+    return made
+
+
 class Saving:
     """The saves of one run. ``checkpoint_id`` is the checkpoint the current superstep belongs to."""
 
@@ -55,6 +63,7 @@ class Saving:
         "awaited",
         "checkpoint_bytes",
         "checkpoint_id",
+        "detours",
     )
 
     def __init__(self, settings: RunSettings, begin: Begin) -> None:
@@ -68,6 +77,7 @@ class Saving:
         self._last: tuple[Source, int, Sequence[str] | None] | None = None
         """exit durability: what the final checkpoint will say about itself."""
         self._is_first_unchecked = begin.is_addressed
+        self.detours = begin.detours
         self.checkpoint_id: str | None = None
         self.checkpoint_bytes = settings.id_seed or settings.run_id.bytes
         # Of a foreign start, nothing is stored below it, and its branch has no parent.
@@ -128,7 +138,7 @@ class Saving:
         changed, grown = store.take_changes()
         action = SaveCheckpoint(
             checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
-            metadata=CheckpointMetadata(source=source, step=step, parents=dict(settings.parents)),
+            metadata=checkpoint_metadata(source, step, settings.parents, self.detours),
             new_versions=changed,
             parent_id=parent_id,
             expect_head=MISSING if self._is_first_unchecked else parent_id,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tracegraph.records import CheckpointTuple, Version
+from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
 __all__ = ["Begin", "RunSettings"]
@@ -65,5 +65,7 @@ class Begin:
     """It is run anew on a branch, which begins with a checkpoint of its own."""
     is_foreign: bool = False
     """``saved`` lies in another namespace: it cannot be a parent there, and all its values are stored again."""
+    detours: tuple[Detour, ...] = ()
+    """Other branches' ids, for the run's checkpoints to name and for graphs inside to pass over."""
     reopened: Mapping[str, str] = field(default_factory=dict)
     """Namespaces, of graphs inside, that are gone back to: what the tasks leading there did does not count either."""
