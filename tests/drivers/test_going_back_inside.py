@@ -377,6 +377,7 @@ def test_a_checkpoint_that_is_not_there_is_named(colour: Colour) -> None:
     for wrong in (
         {**where, "checkpoint_id": unknown},
         {**where, "checkpoint_map": {**where["checkpoint_map"], "": unknown}},
+        {**where, "checkpoint_id": unknown, "checkpoint_map": {**where["checkpoint_map"], ns: unknown}},
     ):
         with pytest.raises(InvalidInputError, match=unknown):
             colour.invoke(app, None, {"configurable": wrong})
@@ -465,3 +466,33 @@ def test_what_was_not_stored_cannot_be_gone_back_to(colour: Colour) -> None:
 
     with pytest.raises(InvalidInputError, match="durability='exit' only the last one of a run is stored"):
         colour.invoke(app, None, last.config)
+
+
+def test_an_older_question_inside_is_found_behind_newer_ones(colour: Colour) -> None:
+    """Answering the root's old checkpoint again goes on from where the subgraph asked, however far it has come since."""
+    made = Recorder()
+    app = around(sub=made.chain(("ask?", *"abcdefghijklmnopqrst")), z=made.says("z"))
+    colour.invoke(app, {"log": []}, THREAD)
+    old = state(colour, app).config
+    colour.invoke(app, Command(resume=1), THREAD)
+    made.take()
+
+    done = colour.invoke(app, Command(resume=2), old)
+
+    assert done["log"] == [2, *"abcdefghijklmnopqrst", "z"]
+    assert made.take() == ["ask", *"abcdefghijklmnopqrst", "z"]
+
+
+def test_a_sibling_that_was_not_asked_goes_on_where_it_was(colour: Colour) -> None:
+    """Of two subgraphs that ask, one is answered at an old checkpoint; the other one asks what it asked."""
+    made = Recorder()
+    app = beside(p=made.chain(("a", "ask?"), prefix="p."), q=made.chain(("a", "ask?"), prefix="q."))
+    ids = {i.value: i.id for i in colour.invoke(app, {"log": []}, THREAD)["__interrupt__"]}
+    old = state(colour, app).config
+    made.take()
+
+    again = colour.invoke(app, Command(resume={ids["p.ask?"]: 1}), old)
+
+    assert [i.id for i in again["__interrupt__"]] == [ids["q.ask?"]]
+    assert sorted(made.take()) == ["p.ask", "q.ask"]
+    assert colour.invoke(app, Command(resume=2), THREAD)["log"] == ["p.a", 1, "q.a", 2]

@@ -91,7 +91,7 @@ class HereNow:
             try:
                 answer = schema.validated(answer)
             except ValueError as reason:
-                if is_newest:
+                if is_newest and not self.is_over:  # else another attempt may be about to take it
                     task.answers, task.is_answer_held = answers[:number], False
                 question = interrupt_id(self.namespace, number)
                 self.refused = InvalidAnswerError(task.node.name, interrupt_id=question, answer=answer, reason=reason)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Origin", "Start", "Travel", "at_namespace", "load_start", "refuse_dead_end"]
 
 _BRANCHES = ("update", "fork")
-_PAGE = 16
 
 
 @dataclass(slots=True)
@@ -195,6 +194,9 @@ def _root(launch: Launch, port: SaverPort) -> Flow[Start]:
             f"thread {port.thread_id!r} has no checkpoint {checkpoint_id!r}, which is where the graph around "
             f"{max(chosen, key=len)!r} was; with durability='exit' only the last one of a run is stored"
         )
+    for ns, inner_id in chosen.items():  # before anything is written
+        if (yield from ask(GetTuple(port.saver, at_namespace(port, ns, inner_id)))) is None:
+            raise _missing(port, ns, inner_id)
     head = yield from ask(GetTuple(port.saver, port.config(None)))
     # A branch becomes the thread's newest state, even if a machine whose clock is ahead made the head.
     port.newest.note_of(head)
@@ -280,10 +282,7 @@ def _found_in_the_past(
 ) -> Flow[CheckpointTuple | None]:
     """Return the checkpoint that was chosen here, that asks what is answered, or that was the last before the chosen one."""
     if (chosen := travel.chosen.get(origin_ns)) is not None:
-        saved = yield from ask(GetTuple(port.saver, at_namespace(port, origin_ns, chosen)))
-        if saved is None:
-            raise _missing(port, origin_ns, chosen)
-        return saved
+        return (yield from ask(GetTuple(port.saver, at_namespace(port, origin_ns, chosen))))
     if travel.is_answering:
         return (yield from _asking(port, origin_ns, launch.hub.answers, since=around.checkpoint_id))
     assert launch.parent is not None
@@ -296,15 +295,12 @@ def _found_in_the_past(
 
 def _asking(port: SaverPort, ns: str, answers: Any, *, since: str) -> Flow[CheckpointTuple | None]:
     """Return the newest checkpoint of a namespace, made after *since*, that asks one of the questions that are answered."""
-    before: Any = None
-    while page := (yield from ask(ListTuples(port.saver, at_namespace(port, ns, None), None, before, _PAGE))):
-        for saved in page:
-            if saved.checkpoint["id"] < since:
-                return None
-            for _, channel, value in saved.pending_writes or ():
-                if channel == INTERRUPT and any(question.id in answers for question in value):
-                    return saved
-        before = page[-1].config
+    found = yield from ask(GetTuple(port.saver, at_namespace(port, ns, None)))
+    while found is not None and found.checkpoint["id"] > since:
+        for _, channel, value in found.pending_writes or ():
+            if channel == INTERRUPT and any(question.id in answers for question in value):
+                return found
+        found = yield from _latest(port, ns, before=found.checkpoint["id"])
     return None
 
 
