@@ -218,3 +218,75 @@ def test_without_a_checkpointer_there_is_no_resuming(colour: Colour) -> None:
         assert [i.value for i in colour.invoke(app, {"log": []})["__interrupt__"]] == ["?"]
     with pytest.raises(UnknownInterruptError, match="needs a checkpointer"):
         colour.invoke(app, Command(resume=1))
+
+
+@pytest.mark.parametrize("form", ["plain", "by id", "at the config"])
+def test_a_question_is_answered_after_the_state_was_changed(colour: Colour, form: str) -> None:
+    """Who sees a question, changes the state and answers, has answered that question; its id is the one that was seen."""
+    made = Recorder()
+    app = around(a=made.says("a"), ask=made.asks("ask"), b=made.says("b"))
+    (question,) = colour.invoke(app, {"log": []}, THREAD)["__interrupt__"]
+    made.take()
+    changed = update(colour, app, {"log": ["changed"]}, "a")
+
+    answer = Command(resume={question.id: 1} if form == "by id" else 1)
+    done = colour.invoke(app, answer, changed if form == "at the config" else THREAD)
+
+    assert done["log"] == ["a", "changed", 1, "b"]
+    assert made.take() == ["ask", "b"]
+
+
+@pytest.mark.parametrize("form", ["plain", "by id", "at the config"])
+def test_a_question_in_a_subgraph_is_answered_after_the_state_was_changed(colour: Colour, form: str) -> None:
+    """The subgraph goes on from the update, and the answer reaches the node that asked."""
+    made = Recorder()
+    app = around(sub=made.chain(("a", "ask?", "b")), z=made.says("z"))
+    (question,) = colour.invoke(app, {"log": []}, THREAD)["__interrupt__"]
+    made.take()
+    changed = update(colour, app, {"log": ["changed"]}, "a", config=state(colour, app).tasks[0].state)
+
+    answer = Command(resume={question.id: 1} if form == "by id" else 1)
+    done = colour.invoke(app, answer, changed if form == "at the config" else THREAD)
+
+    assert done["log"] == ["a", "changed", 1, "b", "z"]
+    assert made.take() == ["ask", "b", "z"]
+
+
+def test_an_update_that_answers_for_one_leaves_the_other_question(colour: Colour) -> None:
+    """Only questions that are asked again after the update can be answered; a plain answer is theirs if it is one."""
+    made = Recorder()
+    app = beside(a=made.asks("p"), b=made.asks("q"))
+    ids = {i.value: i.id for i in colour.invoke(app, {"log": []}, THREAD)["__interrupt__"]}
+    update(colour, app, {"log": ["said"]}, START)
+    again = {i.value: i.id for i in colour.invoke(app, None, THREAD)["__interrupt__"]}
+    assert set(again) == {"p?", "q?"} and set(again.values()).isdisjoint(ids.values())
+    update(colour, app, {"log": ["more"]}, START)
+
+    with pytest.raises(UnknownInterruptError, match="ambiguous"):
+        colour.invoke(app, Command(resume=1), THREAD)
+    paused = colour.invoke(app, Command(resume={again["q?"]: 2}), THREAD)
+
+    assert [i.value for i in paused["__interrupt__"]] == ["p?"]
+    assert colour.invoke(app, Command(resume=1), THREAD)["log"] == ["said", "more", 1, 2]
+
+
+def test_answers_before_the_one_given_count_after_a_change_too(colour: Colour) -> None:
+    """Of a node that asks twice, the second question is answered; the first answer stays."""
+    app = asking("p", "q")
+    colour.invoke(app, {"log": []}, THREAD)
+    colour.invoke(app, Command(resume="P"), THREAD)
+    update(colour, app, {"log": ["changed"]}, START)
+
+    assert colour.invoke(app, Command(resume="Q"), THREAD)["log"] == ["changed", "P", "Q"]
+
+
+def test_an_answer_to_what_an_update_passed_by_is_no_answer(colour: Colour) -> None:
+    """The node that asked does not run any more, so its question cannot be answered by id; a plain answer goes on."""
+    made = Recorder()
+    app = around(ask=made.asks("ask"), b=made.says("b"))
+    (question,) = colour.invoke(app, {"log": []}, THREAD)["__interrupt__"]
+    update(colour, app, {"log": ["said"]}, "ask")
+
+    with pytest.raises(UnknownInterruptError, match=question.id):
+        colour.invoke(app, Command(resume={question.id: 1}), THREAD)
+    assert colour.invoke(app, Command(resume=1), THREAD)["log"] == ["said", "b"]

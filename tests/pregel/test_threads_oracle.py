@@ -516,6 +516,45 @@ def _(lib: Library) -> Any:
     return [again, old.isdisjoint(i.id for i in lib.state(app).interrupts), lib.look(app)]
 
 
+@scenario("a question is answered after its thread was updated")
+def _(lib: Library) -> Any:
+    app = lib.chain("new", a=lib.says("a"), ask=lib.asks("?"), b=lib.says("b"))
+    lib.invoke(app, {"log": []})
+    lib.update(app, {"log": ["u"]}, "a")
+    lib.update(app, {"log": ["v"]}, "a")
+    return [lib.invoke(app, lib.Command(resume=1)), lib.took(), lib.read(app)]
+
+
+@scenario("a question is answered after a sibling was updated past its own")
+def _(lib: Library) -> Any:
+    app = lib.beside("new", a=lib.asks("p"), b=lib.asks("q"))
+    lib.invoke(app, {"log": []})
+    return [lib.update(app, {"log": ["u"]}, "__start__") and None, lib.invoke(app, None), lib.took()]
+
+
+@scenario("an answer after an update that passed the question by")
+def _(lib: Library) -> Any:
+    app = lib.chain("new", ask=lib.asks("?"), b=lib.says("b"))
+    lib.invoke(app, {"log": []})
+    lib.update(app, {"log": ["said"]}, "ask")
+    return [lib.invoke(app, lib.Command(resume=1)), lib.took()]
+
+
+for form in ("as a node", "by node code", "remembering", "two levels down"):
+
+    @scenario(f"a question in a subgraph is answered after the subgraph was updated, {form}")
+    def _(lib: Library, form: str = form) -> Any:
+        inner = lib.chain(True if form == "remembering" else None, a=lib.says("a"), ask=lib.asks("?"), b=lib.says("b"))
+        middle = lib.chain(m=inner) if form == "two levels down" else inner
+        app = lib.chain("new", s=lib.calls(inner) if form == "by node code" else middle, z=lib.says("z"))
+        lib.invoke(app, {"log": []})
+        found = lib.state(app, subgraphs=True).tasks[0].state
+        config = found.tasks[0].state.config if form == "two levels down" else found.config
+        where = {key: config["configurable"][key] for key in ("thread_id", "checkpoint_ns")}
+        lib.update(app, {"log": ["u"]}, "a", {"configurable": where})
+        return [lib.took(), lib.invoke(app, lib.Command(resume=1)), lib.took()]
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_thread_does_what_it_does_in_langgraph(name: str, colour: Colour) -> None:
     """What runs, what comes out and what can be read are the same, step by step."""

@@ -67,5 +67,7 @@ class Begin:
     """``saved`` lies in another namespace: it cannot be a parent there, and all its values are stored again."""
     detours: tuple[Detour, ...] = ()
     """Other branches' ids, for the run's checkpoints to name and for graphs inside to pass over."""
+    carried: CheckpointTuple | None = None
+    """``saved`` is an update of it: questions asked there are answered where the same tasks ask them now."""
     reopened: Mapping[str, str] = field(default_factory=dict)
     """Namespaces, of graphs inside, that are gone back to: what the tasks leading there did does not count either."""
