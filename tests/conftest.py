@@ -1,4 +1,4 @@
-"""Makes the modules of ``tests/support`` importable from every test."""
+"""Makes the modules of ``tests/support`` importable from every test, and its fixtures known."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 # Every run of every test checks the engine's invariants after every report.
 os.environ.setdefault("TRACEGRAPH_CHECK", "1")
+
+from postgres_fixtures import *  # noqa: E402, F403  # only importable now

@@ -24,6 +24,7 @@ __all__ = [
     "NewCheckpoint",
     "PendingWrite",
     "TaskWrites",
+    "ThreadSummary",
     "Version",
     "Write",
 ]
@@ -81,6 +82,18 @@ class CheckpointTuple(NamedTuple):
     metadata: CheckpointMetadata
     parent_config: dict[str, Any] | None = None
     pending_writes: list[PendingWrite] | None = None
+
+
+class ThreadSummary(NamedTuple):
+    """What a saver has of a thread: how many checkpoints in how many namespaces, the root's among them.
+
+    ``head_id`` is the root namespace's latest checkpoint, None if only namespaces of subgraphs are left.
+    """
+
+    thread_id: str
+    checkpoint_count: int
+    namespace_count: int
+    head_id: str | None
 
 
 Growth: TypeAlias = Literal["append", "fold"]

@@ -31,6 +31,18 @@ def test_deleted_thread_leaves_nothing(saver: Saver) -> None:
     assert saver.get_tuple(at()).pending_writes == []
 
 
+def test_threads_are_listed_by_their_last_save(saver: Saver) -> None:
+    """With the number of checkpoints in all namespaces, and the root's head; what has only writes is no thread yet."""
+    _, first = saver.save(a=1)
+    _, head = saver.save(parent=first["id"], a=2)
+    saver.save("2", ns="child", a=1)
+    saver.save(ns="child", a=9)
+    saver.put_writes(at("3", checkpoint_id=head["id"]), [("a", 1)], "t1")
+
+    assert saver.list_threads() == [("1", 3, 2, head["id"]), ("2", 1, 1, None)]
+    assert [thread.thread_id for thread in saver.list_threads(limit=1)] == ["1"]
+
+
 def test_copied_thread_has_the_whole_history(saver: Saver) -> None:
     """Checkpoints, namespaces and pending writes; the two go on apart."""
     _, first = saver.save(a=1)

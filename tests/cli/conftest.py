@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import GRAPHS, Command, Done
+
+from tracegraph.checkpoint.sqlite import SqliteSaver
 
 
 @pytest.fixture
@@ -35,6 +38,19 @@ def command(environment: dict[str, str], tmp_path: Path) -> Command:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Callable[[], Any]:
+    """Read what the default checkpoint database has of each thread, without another process."""
+
+    def read() -> Any:
+        if not (path := tmp_path / "home" / "checkpoints.db").exists():
+            return None
+        with SqliteSaver.from_conn_string(path) as saver:
+            return saver.list_threads()
+
+    return read
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import operator
 import os
 import signal
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -48,6 +49,40 @@ def ask(state: State) -> State:
     return {"n": interrupt({"question": "sure?"})}
 
 
+def ask_again(state: State) -> State:
+    return {"log": [interrupt("which one?")]}
+
+
+def need_file(state: State) -> State:
+    """Fail until somebody has made the file."""
+    Path("needed").read_text(encoding="utf-8")
+    return {"log": ["need_file"]}
+
+
+@dataclass
+class Parcel:
+    """A class that nothing but this file knows."""
+
+    to: str
+
+
+class Shipment(TypedDict, total=False):
+    parcel: Parcel
+    n: int
+
+
+def pack(state: Shipment) -> Shipment:
+    return {"parcel": Parcel("Bern")}
+
+
+def weigh(state: Shipment) -> Shipment:
+    return {"n": len(state["parcel"].to), "parcel": Parcel(interrupt(state["parcel"]))}
+
+
+def choose(state: State) -> str:
+    raise LookupError("nowhere to go")
+
+
 def terminate(state: State) -> State:
     os.kill(os.getpid(), signal.SIGTERM)
     return {"log": ["terminate"]}
@@ -85,6 +120,18 @@ failing_inside = StateGraph(State).add_node("inner", failing).add_edge(START, "i
 leaving = line(leave)
 pressed = line(press_ctrl_c)
 asking = line(ask, checkpointer=InMemorySaver())
+question = line(add, ask)
+question_async = line(aadd, ask)
+question_inside = StateGraph(State).add_node("inner", question).add_edge(START, "inner").compile()
+questions = StateGraph(State).add_node(ask).add_node(ask_again).add_edge(START, "ask").add_edge(START, "ask_again").compile()
+question_beside_failure = (
+    StateGraph(State).add_node(ask).add_node(need_file).add_edge(START, "ask").add_edge(START, "need_file").compile()
+)
+pausing = line(add, aadd, interrupt_before=["aadd"])
+needing = line(add, need_file)
+shipping = StateGraph(Shipment).add_sequence([pack, weigh]).add_edge(START, "pack").compile()
+unsaved = line(add, checkpointer=False)
+lost = StateGraph(State).add_node(add).add_edge(START, "add").add_conditional_edges("add", choose, ["add"]).compile()
 stopping = line(add, explode, checkpointer=InMemorySaver(), interrupt_before=["explode"])
 drained = line(terminate, explode)
 drained_async = line(aadd, terminate, explode)

@@ -1,4 +1,4 @@
-"""The ``tracegraph`` command: run a graph, list traces, show one, draw a graph."""
+"""The ``tracegraph`` command: run and resume graphs, look at traces and at saved state, draw a graph."""
 
 from tracegraph.cli.app import app
 

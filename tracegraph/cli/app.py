@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tracegraph.cli.output import CliError, ExitCode, note, one_line
+from tracegraph.cli.output import CliError, ExitCode, RunOptions, note, one_line
 from tracegraph.version import VERSION
 
 __all__ = ["app"]
@@ -38,7 +38,7 @@ class _OneLineErrors(TyperGroup):
 
 app = typer.Typer(
     name="tracegraph",
-    help="Run graphs and look at their traces.",
+    help="Run graphs, look at their traces, and go on with what they saved.",
     cls=_OneLineErrors,
     add_completion=False,
     # A traceback with local variables would print what a run was working on.
@@ -47,7 +47,16 @@ app = typer.Typer(
 )
 
 Target = Annotated[str, typer.Argument(metavar="FILE.py:GRAPH", help="The graph: FILE.py:name or module:name.")]
+Thread = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
+At = Annotated[str | None, typer.Option(metavar="CHECKPOINT", help="A checkpoint's id, or how it begins.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Config = Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")]
+Store = Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")]
+Db = Annotated[
+    str | None,
+    typer.Option(metavar="PATH|URL", help="The checkpoint database: a SQLite file or postgresql://...; else the user's own."),
+]
 
 
 @contextmanager
@@ -85,14 +94,18 @@ def run(
         str | None, typer.Option("--input", "-i", metavar="JSON|@FILE|-", help="The input: JSON, a file of it, or - for stdin.")
     ] = None,
     thread: Annotated[str | None, typer.Option(metavar="ID", help="The thread to start or continue.")] = None,
-    config: Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")] = None,
+    db: Db = None,
+    config: Config = None,
     is_json: Json = False,
-    store: Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")] = True,
-    traceback: Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")] = False,
+    store: Store = True,
+    traceback: Traceback = False,
 ) -> None:
     """Run a graph and print its result; the trace id goes to stderr.
 
-    Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 143 stopped by SIGTERM between two supersteps.
+    With --thread the run is saved: by the graph's own checkpointer, else in the checkpoint database.
+
+    Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 4 no such thread to continue, 143 stopped by SIGTERM
+    between two supersteps.
     """
     from tracegraph.cli.run import run_graph
 
@@ -101,12 +114,102 @@ def run(
             target,
             input_text=input_,
             thread_id=thread,
+            db=db,
             config_text=config,
-            is_json=is_json,
-            has_store=store,
-            shows_traceback=traceback,
+            options=RunOptions(is_json, store, traceback),
         )
     raise typer.Exit(code)
+
+
+@app.command()
+def resume(
+    target: Target,
+    thread: Thread,
+    value: Annotated[str | None, typer.Option(metavar="JSON|@FILE|-", help="The answer to the only question.")] = None,
+    answers: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID=JSON", help="The answer to one of several questions; repeat it.")
+    ] = None,
+    db: Db = None,
+    config: Config = None,
+    is_json: Json = False,
+    store: Store = True,
+    traceback: Traceback = False,
+) -> None:
+    """Go on with a thread: answer its questions, or, without an answer, pass a breakpoint or try again what failed.
+
+    Exit codes: those of `run`, and 4 no such thread, 5 nothing to resume, 6 the answers do not fit the questions.
+    """
+    from tracegraph.cli.resume import resume_thread
+
+    with _reported():
+        code = resume_thread(
+            target,
+            thread,
+            value_text=value,
+            answer_texts=answers or (),
+            db=db,
+            config_text=config,
+            options=RunOptions(is_json, store, traceback),
+        )
+    raise typer.Exit(code)
+
+
+@app.command()
+def threads(
+    db: Db = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, last saved first.")] = 20,
+    is_json: Json = False,
+) -> None:
+    """List the threads in a checkpoint database."""
+    from tracegraph.cli.threads import list_threads
+
+    with _reported():
+        list_threads(db, limit, is_json=is_json)
+
+
+@app.command()
+def state(
+    thread: Thread,
+    at: At = None,
+    history: Annotated[bool, typer.Option("--history", help="List the checkpoints, newest first.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what changed since the checkpoint before.")] = False,
+    target: Annotated[
+        str | None, typer.Option("--graph", metavar="FILE.py:GRAPH", help="The graph: it tells what is next, and the tasks.")
+    ] = None,
+    db: Db = None,
+    is_json: Json = False,
+) -> None:
+    """Show the state of a thread, at its head or at a checkpoint; with --history --at, that one's ancestors.
+
+    Exit codes: 0, 2 cannot be read, 4 no such database, thread or checkpoint.
+    """
+    from tracegraph.cli.state import show_state
+
+    with _reported():
+        show_state(thread, db=db, at=at, target=target, has_history=history, has_diff=diff, is_json=is_json)
+
+
+@app.command()
+def fork(
+    target: Target,
+    thread: Thread,
+    at: At = None,
+    values: Annotated[str | None, typer.Option(metavar="JSON|@FILE|-", help="What to write to the state there.")] = None,
+    as_node: Annotated[
+        str | None, typer.Option(metavar="NODE", help="The node that is taken to have returned it; else the last one.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="ID", help="Do it in a copy of the thread with this id.")] = None,
+    db: Db = None,
+    is_json: Json = False,
+) -> None:
+    """Go back to a checkpoint, change the state, or both; nothing runs until `resume`, and nothing of the history is lost.
+
+    Exit codes: 0, 1 code of the graph failed, 2 cannot be done, 4 no such database, thread or checkpoint.
+    """
+    from tracegraph.cli.fork import fork_thread
+
+    with _reported():
+        fork_thread(target, thread, db=db, at=at, values_text=values, as_node=as_node, to=to, is_json=is_json)
 
 
 @app.command()

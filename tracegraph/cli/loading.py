@@ -163,13 +163,14 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     return list(traceback.extract_tb(error.__traceback__))
 
 
-def read_json(text: str | None, option: str, kinds: Iterable[type] = ()) -> Any:
+def read_json(text: str | None, option: str, kinds: Iterable[type] = (), *, hint: str = "") -> Any:
     """Return the JSON that an option gives: itself, in a file (``@FILE``), or on standard input (``-``).
 
     Args:
         text: None stands for an option that was not given, and is None.
         option: its name, for the error.
         kinds: what the value may be; anything if empty.
+        hint: what to add to the error if it is no JSON.
 
     Raises:
         CliError: it cannot be read, or is no JSON, or of another kind.
@@ -180,11 +181,19 @@ def read_json(text: str | None, option: str, kinds: Iterable[type] = ()) -> Any:
     try:
         value = json.loads(content)
     except ValueError as error:
-        hint = f"; to read a file, write {option} @{text}" if not text.startswith("@") and Path(text).is_file() else ""
+        if not text.startswith("@") and _is_file(text):
+            hint = f"; to read a file, write {option} @{text}"
         fail(f"{source} is no JSON: {error}{hint}", error)
     if kinds and not isinstance(value, tuple(kinds)):
         fail(f"{source} is a JSON {_JSON_NAMES[type(value)]}, but has to be {' or '.join(_JSON_NAMES[kind] for kind in kinds)}")
     return value
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
 
 
 _JSON_NAMES = {dict: "object", list: "array", str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}

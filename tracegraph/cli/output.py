@@ -5,10 +5,25 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 from typing import Any, NoReturn
 
-__all__ = ["CliError", "ExitCode", "fail", "has_terminal", "json_text", "note", "one_line", "print_data", "to_plain_data"]
+__all__ = [
+    "CliError",
+    "ExitCode",
+    "RunOptions",
+    "fail",
+    "has_terminal",
+    "json_line",
+    "json_text",
+    "local_time",
+    "note",
+    "one_line",
+    "print_data",
+    "to_plain_data",
+]
 
 
 class ExitCode(IntEnum):
@@ -20,9 +35,24 @@ class ExitCode(IntEnum):
     """The command cannot be carried out: a bad argument, an unreadable file, a graph that does not load."""
     INTERRUPTED = 3
     """The run pauses for an answer, or at a breakpoint."""
+    NOT_FOUND = 4
+    """There is no such checkpoint database, thread or checkpoint."""
+    NOT_PENDING = 5
+    """The thread asks nothing, or nothing of it is left to run."""
+    WRONG_ANSWER = 6
+    """The answers do not fit the questions: one is missing, ambiguous, or for a question that nobody asks."""
     KEYBOARD = 130
     TERMINATED = 143
     """SIGTERM; the run stopped between two supersteps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run is traced, and how it is shown."""
+
+    is_json: bool
+    has_store: bool
+    shows_traceback: bool
 
 
 class CliError(Exception):
@@ -46,6 +76,11 @@ def has_terminal(name: str) -> bool:
 def note(text: str) -> None:
     """Print a line for people, where it does not get into the result."""
     print(text, file=sys.stderr, flush=True)
+
+
+def local_time(at: datetime) -> str:
+    """Return a time as lists show it: to the second, where the user is."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def one_line(text: str) -> str:
@@ -80,12 +115,23 @@ def _finite(data: Any) -> Any:
     return str(data) if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def json_text(data: Any) -> str:
-    """Return data as indented JSON."""
+def json_text(data: Any, *, indent: int | None = 2) -> str:
+    """Return data as indented JSON, or on one line."""
     # ASCII only: a lone surrogate, or a terminal of another encoding, must not break the output.
     is_safe = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(data, indent=2, ensure_ascii=not is_safe)
+    text = json.dumps(data, indent=indent, ensure_ascii=not is_safe)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def json_line(data: Any) -> str:
+    """Return data as JSON on one line, which a terminal gets shortened; a pipe gets everything."""
+    text = json_text(data, indent=None)
+    if len(text) <= _MOST_ON_TERMINAL or not has_terminal("stdout"):
+        return text
+    return f"{text[:_MOST_ON_TERMINAL]}... ({len(text)} characters; --json has all)"
+
+
+_MOST_ON_TERMINAL = 400
 
 
 def print_data(data: Any) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
-from tracegraph.cli.output import fail, has_terminal, note, print_data
+from tracegraph.cli.output import fail, has_terminal, local_time, note, print_data
+from tracegraph.cli.tables import print_table
 from tracegraph_exporters.base import default_path
 from tracegraph_exporters.store import AmbiguousTraceError, TraceNotFoundError, TraceStore, TraceStoreError, TraceSummary
 from tracegraph_exporters.tree import build_tree, format_duration, render_plain, render_rich
@@ -94,7 +95,7 @@ def _summary(trace: TraceSummary) -> dict[str, Any]:
 
 
 def _time(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return local_time(datetime.fromtimestamp(at_ns / 1e9, UTC))
 
 
 def _row(trace: TraceSummary) -> tuple[str, ...]:
@@ -111,23 +112,11 @@ def _row(trace: TraceSummary) -> tuple[str, ...]:
 
 def _print_table(traces: Sequence[TraceSummary]) -> None:
     rows = [_row(trace) for trace in traces]
-    if not has_terminal("stdout"):
-        widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-        for row in (_HEADINGS, *rows):
-            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in _HEADINGS:
-        is_free = heading in ("name", "thread")
-        justify: Literal["left", "right"] = "right" if heading in ("duration", "spans") else "left"
-        table.add_column(heading, justify=justify, no_wrap=not is_free, overflow="fold")
-    for row, trace in zip(rows, traces, strict=True):
+    if has_terminal("stdout"):
         # Eight digits are enough to name a trace, and leave room for the rest.
-        cells = [Text(cell) for cell in (row[0][:8], *row[1:])]
-        cells[2].stylize(_STYLES.get(trace.status, "green"))
-        table.add_row(*cells)
-    Console(highlight=False).print(table)
+        rows = [(row[0][:8], *row[1:]) for row in rows]
+    print_table(_HEADINGS, rows, right={"duration", "spans"}, free={"name", "thread"}, style=_style)
+
+
+def _style(heading: str, cell: str) -> str:
+    return _STYLES.get(cell, "green") if heading == "status" else ""

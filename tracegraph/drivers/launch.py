@@ -56,6 +56,8 @@ class Launch:
     default_retry: tuple[RetryPolicy, ...] = ()
     is_strict: bool = False
     parents: Mapping[str, str] = field(default_factory=dict)
+    takes_turns: bool = False
+    """It waits until the runs before it on its thread have ended."""
     is_live: bool = False
     """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
     is_streaming: bool = False

@@ -12,7 +12,7 @@ _TAKES_ALL_TYPED_DICTS = sys.version_info >= (3, 12)
 
 
 def is_typed_dict(schema: Any) -> bool:
-    """Say whether *schema* is a TypedDict."""
+    """Say whether *schema* is a TypedDict, of typing or typing_extensions."""
     return isinstance(schema, type) and issubclass(schema, dict) and hasattr(schema, "__total__")
 
 

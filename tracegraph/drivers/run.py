@@ -21,7 +21,9 @@ from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch, SpanFactory
+from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.travel import refuse_dead_end
+from tracegraph.drivers.turns import Turn, take_turn
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -41,10 +43,10 @@ from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
-from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
+from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
 from tracegraph.types import Command, RetryPolicy
 
-__all__ = ["GROUP_SIZE", "Launch", "Run"]
+__all__ = ["GROUP_SIZE", "Run"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
@@ -78,6 +80,7 @@ class Run(ABC):
         "saver",
         "spec",
         "thread_id",
+        "turn",
         "undo_drain",
     )
 
@@ -106,6 +109,8 @@ class Run(ABC):
         self.base: contextvars.Context
         self.engine: Engine
         self.undo_drain: Callable[[], None] | None = None
+        self.turn: Turn | None = None
+        """Its turn on the thread, where runs take turns."""
 
     # --- facts others ask for ------------------------------------------------------------------------------
 
@@ -206,6 +211,21 @@ class Run(ABC):
             is_checked=self.is_checked,
             is_strict=launch.is_strict,
         )
+
+    def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
+        """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
+        if self.launch.takes_turns:
+            assert self.saver is not None
+            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id)
+            if self.hub.wants & TurnTaken.bit:
+                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, time.time_ns(), self.turn.waited_ns))
+        return (yield from load_begin(self.launch))
+
+    def leaving(self) -> Flow[None]:
+        """Let the next run on the thread have its turn, once everything is saved."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            yield from turn.leave()
 
     def begin(self, begin: Begin, links: tuple[str, ...] = ()) -> list[Action]:
         """Start the engine and return its first actions.
@@ -391,6 +411,8 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
+        if self.turn is not None:  # the run is closed in a way that must not wait
+            self.turn.drop()
         self.note_fatal()
 
     def close_if_fatal(self) -> None:

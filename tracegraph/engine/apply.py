@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
@@ -66,6 +67,9 @@ class ChannelStore:
     def load(self, saved: Mapping[str, Any], versions: ChannelVersions, seen: Mapping[str, ChannelVersions]) -> None:
         """Take over a checkpoint's channels."""
         rules = self.topology.channels
+        if not saved.keys() <= rules.keys():
+            saved, versions, moved = reshaped(saved, versions, self.topology)
+            self.changed.update(moved)
         values: dict[str, Any] = {}
         for name, rule in rules.items():
             state = rule.load(saved.get(name, MISSING))
@@ -115,6 +119,10 @@ class ChannelStore:
                     written[channel].append(value)
                 elif channel in self.topology.channels:
                     written[channel] = [value]
+                elif channel in self.topology.nested:
+                    # Stored by a task that finished before the field was nested.
+                    for name, part in self.topology.nested[channel].split(value, writer, []):
+                        written.setdefault(name, []).append(part)
                 elif channel not in SKIPPED_WRITES:
                     raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
         rules, values, held, replaces = self.topology.channels, self.values, self.topology.held, self.topology.replaces

@@ -151,10 +151,16 @@ def command_writes(topology: Topology, command: Command[Any], *, is_strict: bool
             raise UnknownTargetError(name, node=None, known=topology.node_names())
         writes.append((f"{BRANCH_PREFIX}{name}", None) if isinstance(target, str) else (TASKS, target))
     for channel, value in command_pairs(command.update, ()):
-        if channel in topology.channels and channel != START:
+        if channel in topology.nested:
+            unknown: list[str] = []
+            writes += topology.nested[channel].split(value, INPUT, unknown)
+            for name in unknown:
+                _ignore(name, topology.paths, is_strict, ignored)
+        elif channel in topology.channels and channel not in topology.paths and channel != START:
             writes.append((channel, value))
         else:
-            _ignore(channel, topology.channels, is_strict, ignored)
+            known = (topology.channels.keys() - topology.paths.keys()) | topology.nested.keys()
+            _ignore(channel, known, is_strict, ignored)
     return writes
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tracegraph.channels.base import BaseChannel
 from tracegraph.constants import START
+from tracegraph.engine.nesting import NestedField, leaves
 from tracegraph.engine.node import Node
 
 __all__ = ["Topology"]
@@ -26,10 +27,12 @@ class Topology:
         "initial_values",
         "input_channels",
         "joins",
+        "nested",
         "node_consumes",
         "nodes",
         "output_channels",
         "output_keys",
+        "paths",
         "replaces",
         "short_lived",
         "stream_channels",
@@ -46,6 +49,7 @@ class Topology:
         output_channels: str | tuple[str, ...],
         stream_channels: str | tuple[str, ...],
         joins: Mapping[str, tuple[tuple[str, ...], str]],
+        nested: Mapping[str, NestedField] | None = None,
     ) -> None:
         self.nodes = dict(nodes)
         self.channels = dict(channels)
@@ -54,6 +58,10 @@ class Topology:
         self.output_keys = frozenset((output_channels,) if isinstance(output_channels, str) else output_channels)
         self.stream_channels = stream_channels
         self.joins = dict(joins)
+        self.nested = dict(nested or {})
+        """Fields that are no channel themselves: their sub-fields are."""
+        self.paths = {".".join(path): path for path, _ in leaves(self.nested)}
+        """Channels of sub-fields, and where they are shown."""
         triggers: dict[str, list[Node]] = {}
         for node in self.nodes.values():
             for trigger in node.triggers:

@@ -124,10 +124,21 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
         is_strict=graph.strict,
+        takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
         parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
     )
+
+
+def _has_turn(parent: HereNow | None, port: SaverPort) -> bool:
+    """Say whether a run around this one has the thread already: it would wait for itself."""
+    while parent is not None:
+        run = parent.run
+        if run.turn is not None and run.saver is not None and (run.saver.saver, run.thread_id) == (port.saver, port.thread_id):
+            return True
+        parent = run.parent
+    return False
 
 
 def _new_run_id() -> UUID:

@@ -11,6 +11,7 @@ from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, SKIPPED_WRITES,
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.identity import task_namespace, without_ids
+from tracegraph.engine.nesting import NestedKeys
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.views import read
@@ -164,7 +165,8 @@ def _result(graph: Pregel, writes: list[Write]) -> Any:
     """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``."""
     found: dict[str, Any] = {}
     keys = graph.stream_channels_list
+    nest = graph.stream_channels
     for channel in dict.fromkeys(c for c, _ in writes if c in keys):
         several = [value for c, value in writes if c == channel]
         found[channel] = several[0] if len(several) == 1 else {"$writes": several}
-    return found
+    return nest.show_writes(found) if type(nest) is NestedKeys else found

@@ -25,8 +25,10 @@ from tracegraph.constants import (
     TRACE,
     UNFINISHED_WRITES,
 )
+from tracegraph.current import CURRENT
 from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.turns import take_turn
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import input_writes
@@ -113,6 +115,20 @@ async def abulk_update_state(self: Pregel, config: RunnableConfig, supersteps: S
 
 
 def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:
+    """Carry the supersteps out, in turn with the thread's runs if those take turns; return the last checkpoint's config."""
+    spec, _ = thread_config(graph, config)
+    is_inside = CURRENT.get() is not None  # a node that updates its own thread would wait for itself
+    if graph.concurrent_runs != "queue" or is_inside:
+        return (yield from _update(graph, config, supersteps))
+    assert spec.thread_id is not None
+    turn = yield from take_turn(saver_of(graph), spec.thread_id)
+    try:
+        return (yield from _update(graph, config, supersteps))
+    finally:
+        yield from turn.leave()
+
+
+def _update(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:
     """Carry the supersteps out and return the config of the last checkpoint made.
 
     The first of an addressed call may make a branch; any other must find the thread where it was read.

@@ -140,7 +140,7 @@ def test_latest_checkpoint_is_found_by_index() -> None:
         saver.setup()
         sql = Statements(SqliteDialect())
         found = {"latest": sql.latest, "named": sql.named, "values": sql.values, "place": sql.place, "page": sql.page("")}
-        found |= {name: getattr(statements, name) for name in ("GET_WRITES", "HEAD", "SIZES", "CHECKPOINTS_OF_RUN")}
+        found |= {name: getattr(statements, name) for name in ("GET_WRITES", "HEAD", "GET_PIECE", "CHECKPOINTS_OF_RUN")}
         for name, statement in found.items():
             plan = saver.conn.execute(f"EXPLAIN QUERY PLAN {statement}", [None] * statement.count("?")).fetchall()
             steps = [step[3] for step in plan]

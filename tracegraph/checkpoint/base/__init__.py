@@ -10,7 +10,7 @@ from tracegraph.checkpoint.base.metadata import (
 )
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, BaseCheckpointSaver, takes_parameter
 from tracegraph.checkpoint.serde.base import SerializerProtocol
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, PendingWrite
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple, PendingWrite, ThreadSummary
 
 __all__ = [
     "EXCLUDED_METADATA_KEYS",
@@ -22,6 +22,7 @@ __all__ = [
     "CheckpointTuple",
     "PendingWrite",
     "SerializerProtocol",
+    "ThreadSummary",
     "UnsavableValueError",
     "copy_checkpoint",
     "create_checkpoint",

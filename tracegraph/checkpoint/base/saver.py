@@ -9,6 +9,7 @@ from copy import copy
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base.delta_history import delta_history
+from tracegraph.checkpoint.base.threads import summarize_threads
 from tracegraph.checkpoint.serde.allowlist import Allowed
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
@@ -20,6 +21,7 @@ from tracegraph.records import (
     DeltaChannelHistory,
     NewCheckpoint,
     TaskWrites,
+    ThreadSummary,
     Version,
     Write,
 )
@@ -101,6 +103,13 @@ class BaseCheckpointSaver:
         """
         raise self._lacks("list")
 
+    def list_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """Return what there is of each thread, the one that was saved to last first.
+
+        Unless it is overridden, every checkpoint is read for it.
+        """
+        return summarize_threads(self.list(None), limit)
+
     def put(
         self,
         config: Config,
@@ -148,6 +157,25 @@ class BaseCheckpointSaver:
             except StopIteration as stop:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
+
+    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """Queue up for a thread, behind all others; return a ticket that is valid for *lease_s* seconds.
+
+        With the next three methods it lets runs on one thread take turns; a saver without them refuses such graphs.
+        """
+        raise self._lacks("join_queue")
+
+    def has_turn(self, ticket: str) -> bool:
+        """Say whether no valid ticket of the thread is older than this one."""
+        raise self._lacks("has_turn")
+
+    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for *lease_s* more seconds from now."""
+        raise self._lacks("keep_turn")
+
+    def leave_queue(self, ticket: str) -> None:
+        """Give a ticket back; one that is not there any more is no mistake."""
+        raise self._lacks("leave_queue")
 
     def with_allowlist(self, extra_allowlist: Iterable[Allowed]) -> Self:
         """Return a saver on the same storage whose serialiser also revives these classes; itself if it has no such list."""
@@ -206,6 +234,12 @@ class BaseCheckpointSaver:
         for found in await self._off_loop(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
             yield found
 
+    async def alist_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """See :meth:`list_threads`."""
+        if self._is_own("list_threads"):
+            return await self._off_loop(lambda: self.list_threads(limit=limit))
+        return summarize_threads([found async for found in self.alist(None)], limit)
+
     async def aput(
         self,
         config: Config,
@@ -239,6 +273,22 @@ class BaseCheckpointSaver:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
 
+    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """See :meth:`join_queue`."""
+        return await self._off_loop(lambda: self.join_queue(thread_id, lease_s=lease_s))
+
+    async def ahas_turn(self, ticket: str) -> bool:
+        """See :meth:`has_turn`."""
+        return await self._off_loop(lambda: self.has_turn(ticket))
+
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """See :meth:`keep_turn`."""
+        await self._off_loop(lambda: self.keep_turn(ticket, lease_s=lease_s))
+
+    async def aleave_queue(self, ticket: str) -> None:
+        """See :meth:`leave_queue`."""
+        await self._off_loop(lambda: self.leave_queue(ticket))
+
     async def adelete_thread(self, thread_id: str) -> None:
         """See :meth:`delete_thread`."""
         await self._off_loop(lambda: self.delete_thread(thread_id))
@@ -262,4 +312,7 @@ class BaseCheckpointSaver:
         return NotImplementedError(f"{type(self).__name__} has no {method}(); {hint}")
 
     def _is_async(self, method: str) -> bool:
-        return getattr(type(self), f"a{method}") is not getattr(BaseCheckpointSaver, f"a{method}")
+        return self._is_own(f"a{method}")
+
+    def _is_own(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(BaseCheckpointSaver, method)

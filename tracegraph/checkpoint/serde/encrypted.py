@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
+from tracegraph.checkpoint.serde.joining import joining_of
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.errors import InvalidInputError
 
@@ -91,7 +93,16 @@ class EncryptedSerializer:
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return the kind, with the cipher's name, and encrypted bytes; raises what the inner serialiser raises."""
-        kind, data = self.serde.dumps_typed(obj)
+        return self._encrypted(*self.serde.dumps_typed(obj))
+
+    def join_typed(self, lists: Sequence[tuple[str, bytes]]) -> tuple[str, bytes]:
+        """Return kind and bytes of the list with all items of these lists, which :meth:`dumps_typed` wrote."""
+        plain = [self._plain(stored) for stored in lists]
+        if (join := joining_of(self.serde)) is not None:
+            return self._encrypted(*join(plain))
+        return self.dumps_typed([item for stored in plain for item in self.serde.loads_typed(stored)])
+
+    def _encrypted(self, kind: str, data: bytes) -> tuple[str, bytes]:
         # The kind is encrypted too, so that bytes cannot be read as another kind than they were written as.
         name, encrypted = self.cipher.encrypt(kind.encode() + b"\0" + data)
         return f"{kind}+{name}", encrypted
@@ -102,16 +113,20 @@ class EncryptedSerializer:
         Raises:
             UnreadableBytesError: another key, changed bytes, or plain ones that are not accepted.
         """
+        return self.serde.loads_typed(self._plain(data))
+
+    def _plain(self, data: tuple[str, bytes]) -> tuple[str, bytes]:
+        """Return kind and bytes as the inner serialiser wrote them."""
         kind, stored = data
         kind, has_cipher, name = kind.partition("+")
         if not has_cipher:
             if self.accept_plain:
-                return self.serde.loads_typed(data)
+                return data
             raise UnreadableBytesError(f"they are not encrypted (kind {kind!r})")
         inner, _, plain = self.cipher.decrypt(name, stored).partition(b"\0")
         if inner != kind.encode():
             raise UnreadableBytesError(f"their kind was changed to {kind!r}")
-        return self.serde.loads_typed((kind, plain))
+        return kind, plain
 
     def with_msgpack_allowlist(self, extra_allowlist: Any) -> EncryptedSerializer:
         """Return one whose inner serialiser revives more classes; see :class:`JsonPlusSerializer`."""

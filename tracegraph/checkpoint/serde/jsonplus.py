@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import EllipsisType
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from msgpack.exceptions import UnpackException  # type: ignore[import-untyped]
 
 from tracegraph.checkpoint.serde.allowlist import Allowed, Allowlist
 from tracegraph.checkpoint.serde.errors import Refused, UnreadableBytesError
+from tracegraph.checkpoint.serde.joining import joined_arrays
 from tracegraph.checkpoint.serde.packing import pack, unserializable
 from tracegraph.checkpoint.serde.unpacking import Unpacking
 from tracegraph.errors import InvalidInputError
@@ -83,6 +84,10 @@ class JsonPlusSerializer:
             return "msgpack", pack(obj)
         except (Refused, RecursionError, ValueError) as reason:
             raise unserializable(obj, reason) from None
+
+    def join_typed(self, lists: Sequence[tuple[str, bytes]]) -> tuple[str, bytes]:
+        """Return kind and bytes of the list with all items of these lists, which :meth:`dumps_typed` wrote."""
+        return "msgpack", joined_arrays([data for _kind, data in lists])
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return what :meth:`dumps_typed` was given.

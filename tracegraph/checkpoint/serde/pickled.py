@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle  # asked for by name
+from collections.abc import Sequence
 from typing import Any
 
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
@@ -24,6 +25,10 @@ class PickleSerializer:
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return ``pickle`` and the bytes of *obj*; raises what ``pickle`` raises."""
         return "pickle", pickle.dumps(obj, protocol=5)
+
+    def join_typed(self, lists: Sequence[tuple[str, bytes]]) -> tuple[str, bytes]:
+        """Return kind and bytes of the list with all items of these lists."""
+        return self.dumps_typed([item for stored in lists for item in self.loads_typed(stored)])
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value.

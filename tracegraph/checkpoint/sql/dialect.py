@@ -21,6 +21,13 @@ class Dialect(ABC):
     metadata: ClassVar[str]
     """The metadata column as JSON text."""
 
+    now: ClassVar[str]
+    """Seconds since 1970 by the database's clock, with fractions."""
+
+    @abstractmethod
+    def insert(self, table: str, columns: Mapping[str, str]) -> str:
+        """Return an INSERT of these columns, given with their types, as far as a clause ON CONFLICT can follow."""
+
     @abstractmethod
     def version(self, version: Version) -> Version:
         """Return a channel version as its column holds it; the order of texts stays."""

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.sql import statements as sql
 from tracegraph.checkpoint.sql.dialect import Dialect
-from tracegraph.checkpoint.sql.orders import Many, Operation, Rows
-from tracegraph.checkpoint.sql.prepared import GrownBlob, PreparedCheckpoint, PreparedWrites
+from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Rows
+from tracegraph.checkpoint.sql.prepared import PreparedCheckpoint, PreparedWrites
 from tracegraph.checkpoint.sql.rows import Part, checkpoint_of, metadata_of
+from tracegraph.checkpoint.sql.values import ValueRows
 from tracegraph.constants import NS_END, Missing
 from tracegraph.errors import InvalidInputError, ThreadConflictError
-from tracegraph.records import Checkpoint, CheckpointMetadata, Growth, Version
+from tracegraph.records import Checkpoint, CheckpointMetadata, ThreadSummary, Version
 
 __all__ = ["Found", "Operations", "Place"]
 
@@ -61,21 +62,26 @@ class Operations:
         if any(isinstance(save, PreparedCheckpoint) for save in saves):
             rows = yield Rows(sql.HEAD, (place,))
             _check_heads(thread_id, rows[0][0], saves)
-        blobs = _Blobs(self.dialect, place)
+        values = ValueRows(self.dialect, place)
         checkpoints: list[tuple[Any, ...]] = []
-        writes: list[tuple[Any, ...]] = []
+        writes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
         for save in saves:
             if isinstance(save, PreparedWrites):
-                writes += [(place, *row) for row in save.rows]
+                for row in save.rows:
+                    if row[2] < 0 or row[:3] not in writes:
+                        writes[row[:3]] = (place, *row)
                 continue
             checkpoints.append((place, *save.row))
-            for channel, version, stored in save.blobs:
-                blobs.add(channel, version, stored)
+            for blob in save.blobs:
+                values.add(blob)
             for grown in save.grown:
-                yield from blobs.grow(grown)
-        for statement, found in ((sql.PUT_CHECKPOINT, checkpoints), (sql.PUT_BLOB, blobs.rows), (sql.PUT_WRITE, writes)):
-            if found:
-                yield Many(statement, found)
+                yield from values.grow(grown)
+        if checkpoints:
+            yield Insert(self.sql.put_checkpoint, checkpoints)
+        if values.rows:
+            yield Insert(self.sql.put_value, values.rows)
+        if writes:
+            yield Insert(self.sql.put_write, [*writes.values()])
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -90,7 +96,7 @@ class Operations:
         place, found_id, parent_id, record, metadata = rows[0]
         checkpoint = checkpoint_of(found_id, record)
         wanted = {name: self.dialect.version(version) for name, version in checkpoint["channel_versions"].items()}
-        values: Any = yield Rows(self.sql.values, (json.dumps(wanted, ensure_ascii=False), place, place))
+        values: Any = yield Rows(self.sql.values, (json.dumps(wanted, ensure_ascii=False), place, place, place))
         values.sort(key=itemgetter(4), reverse=True)
         writes: Any = yield Rows(sql.GET_WRITES, (place, found_id))
         return Found(checkpoint, metadata_of(metadata), parent_id, values, writes)
@@ -103,11 +109,37 @@ class Operations:
             rows = yield Rows(self.sql.places_of_thread, (thread_id,))
         return [Place(*row) for row in rows]
 
+    def threads(self, limit: int | None) -> Operation[list[ThreadSummary]]:
+        """Return what there is of each thread, the one that was saved to last first."""
+        rows = yield Rows(sql.THREADS) if limit is None else Rows(sql.NEWEST_THREADS, (limit,))
+        return [ThreadSummary(*row) for row in rows]
+
     def page(self, place: int, before: str, wanted: Mapping[str, Any], size: int) -> Operation[list[tuple[str, str]]]:
         """Return ids and metadata of the newest checkpoints with smaller ids than *before*; not all are as *wanted*."""
         condition, values = self.dialect.sieve(wanted) if wanted else ("", [])
         rows: Any = yield Rows(self.sql.page(condition), (place, before, *values, size))
         return rows  # type: ignore[no-any-return]
+
+    # --- turns ---------------------------------------------------------------------------------------------
+
+    def join_queue(self, thread_id: str, lease_s: float) -> Operation[str]:
+        """Return a ticket behind all others; those of others that have run out are dropped."""
+        yield Many(self.sql.drop_expired, [(thread_id,)])
+        ((ticket,),) = yield Rows(self.sql.join_queue, (thread_id, lease_s))
+        return str(ticket)
+
+    def has_turn(self, ticket: str) -> Operation[bool]:
+        """Say whether no valid ticket of the same thread is older; one that is gone has its turn, for nobody waits for it."""
+        rows = yield Rows(self.sql.tickets_before, (int(ticket),))
+        return not rows
+
+    def keep_turn(self, ticket: str, lease_s: float) -> Operation[None]:
+        """Let a ticket run out later."""
+        yield Many(self.sql.keep_turn, [(lease_s, int(ticket))])
+
+    def leave_queue(self, ticket: str) -> Operation[None]:
+        """Forget a ticket."""
+        yield Many(sql.LEAVE_QUEUE, [(int(ticket),)])
 
     # --- upkeep --------------------------------------------------------------------------------------------
 
@@ -162,9 +194,12 @@ class Operations:
         """Delete checkpoints with their writes, and the values that only they had."""
         if not gone:
             return
+        places = sorted({place for place, _id in gone})
+        for place in places:
+            yield Rows(self.sql.lock_place, (place,))
         for statement in sql.DROP:
             yield Many(statement, [*gone])
-        for place in {place for place, _id in gone}:
+        for place in places:
             records = yield Rows(sql.RECORDS, (place,))
             used = {
                 (self.dialect.version(version), name)
@@ -176,43 +211,6 @@ class Operations:
             if unused:
                 yield Many(sql.DROP_BLOB, [(place, *key) for key in unused])
             yield Many(sql.DROP_EMPTY_PLACE, [(place, place, place)])
-
-
-class _Blobs:
-    """The rows of a group's values."""
-
-    def __init__(self, dialect: Dialect, place: int) -> None:
-        self._dialect = dialect
-        self._place = place
-        self._sizes: dict[tuple[str, Version], tuple[Growth | None, int, int]] = {}
-        """By channel and version: how it grew, bytes of the whole value that it is based on, and of what was added to that."""
-        self.rows: list[tuple[Any, ...]] = []
-
-    def add(self, channel: str, version: Version, stored: tuple[str, bytes]) -> None:
-        """Store a whole value."""
-        self.rows.append((self._place, self._dialect.version(version), channel, *stored, None, None, None, None))
-        self._sizes[channel, version] = (None, len(stored[1]), 0)
-
-    def grow(self, grown: GrownBlob) -> Operation[None]:
-        """Store what was added to a value; all of it once that has come to as much as the last whole value.
-
-        So the whole values of a list that grows are each at least twice as large as the one before: together with what
-        was added they take at most three times what the list does, and reading it takes at most twice.
-        """
-        channel, version, stored, base, growth, whole = grown
-        known = self._sizes.get((channel, base))
-        if known is None:
-            rows = yield Rows(sql.SIZES, (self._place, self._dialect.version(base), channel))
-            # Without its base, an increment would be worth nothing: somebody deleted it, or another saver stored it.
-            known = rows[0] if rows else (None, 0, 0)
-        before, whole_bytes, grown_bytes = known
-        grown_bytes += len(stored[1])
-        if grown_bytes > whole_bytes or before not in (None, growth):
-            self.add(channel, version, whole())
-            return
-        self._sizes[channel, version] = (growth, whole_bytes, grown_bytes)
-        keys = (self._place, self._dialect.version(version), channel)
-        self.rows.append((*keys, *stored, self._dialect.version(base), growth, whole_bytes, grown_bytes))
 
 
 def _added(thread_id: str, ns: str) -> Operation[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["Many", "Operation", "Order", "Rows"]
+__all__ = ["Insert", "Many", "Operation", "Order", "Rows"]
 
 T = TypeVar("T")
 
@@ -28,6 +28,13 @@ class Many(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-Order: TypeAlias = Rows | Many
+class Insert(NamedTuple):
+    """Run a statement made by :meth:`Dialect.insert` with these rows, no two of one key; the answer is empty."""
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+
+
+Order: TypeAlias = Rows | Many | Insert
 
 Operation: TypeAlias = Generator[Order, list[tuple[Any, ...]], T]

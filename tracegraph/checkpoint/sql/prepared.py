@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP
 from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.checkpoint.serde.joining import Join, joining_of
 from tracegraph.checkpoint.sql.rows import dumped, metadata_text, record_of
 from tracegraph.constants import Missing
 from tracegraph.records import Growth, NewCheckpoint, TaskWrites, Version
 
-__all__ = ["Blob", "GrownBlob", "PreparedCheckpoint", "PreparedWrites", "prepared"]
+__all__ = ["Blob", "GrownBlob", "PreparedCheckpoint", "PreparedWrites", "Stored", "prepared"]
 
 Stored: TypeAlias = tuple[str, bytes]
 """(kind, value)"""
@@ -36,6 +37,8 @@ class GrownBlob(NamedTuple):
     base: Version
     growth: Growth
     whole: Callable[[], Stored]
+    join: Join | None
+    """Makes one stored list of several, if the serialiser can."""
 
 
 class PreparedCheckpoint(NamedTuple):
@@ -78,7 +81,7 @@ def _checkpoint(serde: SerializerProtocol, config: dict[str, Any], save: NewChec
         if name in increments:
             growth, base, items = increments[name]
             whole = partial(dumped, serde, name, values[name])
-            grown.append(GrownBlob(name, version, dumped(serde, name, items), base, growth, whole))
+            grown.append(GrownBlob(name, version, dumped(serde, name, items), base, growth, whole, joining_of(serde)))
         elif name in values:
             blobs.append(Blob(name, version, dumped(serde, name, values[name])))
     metadata = get_checkpoint_metadata(config, save.metadata)

@@ -18,7 +18,7 @@ from tracegraph.checkpoint.sql.orders import Operation
 from tracegraph.checkpoint.sql.prepared import prepared
 from tracegraph.checkpoint.sql.rows import values_of
 from tracegraph.checkpoint.sql.walk import Scope, Walk
-from tracegraph.records import CheckpointTuple, NewCheckpoint, TaskWrites, Version
+from tracegraph.records import CheckpointTuple, NewCheckpoint, TaskWrites, ThreadSummary, Version
 
 __all__ = ["AsyncSqlSaver", "SqlSaver", "SyncSqlSaver"]
 
@@ -105,6 +105,26 @@ class SyncSqlSaver(SqlSaver):
             if len(batch) < count:
                 return
 
+    def list_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """Return what there is of each thread; see :meth:`BaseCheckpointSaver.list_threads`."""
+        return self._run(self._operations.threads(limit), writes=False)
+
+    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """Queue up for a thread; see :meth:`BaseCheckpointSaver.join_queue`."""
+        return self._run(self._operations.join_queue(thread_id, lease_s), writes=True)
+
+    def has_turn(self, ticket: str) -> bool:
+        """Say whether nobody is before."""
+        return self._run(self._operations.has_turn(ticket), writes=False)
+
+    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for longer."""
+        self._run(self._operations.keep_turn(ticket, lease_s), writes=True)
+
+    def leave_queue(self, ticket: str) -> None:
+        """Give a ticket back."""
+        self._run(self._operations.leave_queue(ticket), writes=True)
+
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread."""
         self._run(self._operations.forget(str(thread_id)), writes=True)
@@ -121,6 +141,23 @@ class SyncSqlSaver(SqlSaver):
         """Thin out threads; see :meth:`BaseCheckpointSaver.prune`."""
         for operation in self._pruning(thread_ids, strategy):
             self._run(operation, writes=True)
+
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See :meth:`list`; a batch at a time."""
+        walk = Walk(self._operations, Scope.of(config, filter, before))
+        for count in _batches(limit):
+            batch = await self._off_loop(lambda count=count: self._run(walk.take(count), writes=False))  # type: ignore[misc]
+            for place, found in batch:
+                yield self._tuple_of(place.thread_id, place.ns, found)
+            if len(batch) < count:
+                return
 
 
 class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
@@ -155,6 +192,26 @@ class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
                 yield self._tuple_of(place.thread_id, place.ns, found)
             if len(batch) < count:
                 return
+
+    async def alist_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
+        """See :meth:`BaseCheckpointSaver.list_threads`."""
+        return await self._arun(self._operations.threads(limit), writes=False)
+
+    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """See :meth:`BaseCheckpointSaver.join_queue`."""
+        return await self._arun(self._operations.join_queue(thread_id, lease_s), writes=True)
+
+    async def ahas_turn(self, ticket: str) -> bool:
+        """Say whether nobody is before."""
+        return await self._arun(self._operations.has_turn(ticket), writes=False)
+
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for longer."""
+        await self._arun(self._operations.keep_turn(ticket, lease_s), writes=True)
+
+    async def aleave_queue(self, ticket: str) -> None:
+        """Give a ticket back."""
+        await self._arun(self._operations.leave_queue(ticket), writes=True)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Forget a thread."""

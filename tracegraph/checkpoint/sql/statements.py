@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tracegraph.checkpoint.sql.dialect import Dialect
@@ -12,36 +13,56 @@ ADD_PLACE: Final = """
 INSERT INTO tracegraph_places (thread_id, ns) VALUES (?, ?)
 ON CONFLICT (thread_id, ns) DO UPDATE SET ns = excluded.ns RETURNING place
 """
+CHECKPOINT_COLUMNS: Final = {
+    "place": "bigint",
+    "id": "text",
+    "parent_id": "text",
+    "run_id": "text",
+    "record": "bytea",
+    "metadata": "jsonb",
+}
+VALUE_COLUMNS: Final = {
+    "place": "bigint",
+    "version": "text",
+    "channel": "text",
+    "kind": "text",
+    "value": "bytea",
+    "base": "text",
+    "growth": "text",
+    "level": "integer",
+    "run": "integer",
+    "chain_bytes": "bigint",
+    "whole_bytes": "bigint",
+}
+WRITE_COLUMNS: Final = {
+    "place": "bigint",
+    "checkpoint_id": "text",
+    "task_id": "text",
+    "slot": "integer",
+    "task_path": "text",
+    "channel": "text",
+    "kind": "text",
+    "value": "bytea",
+}
+
 HEAD: Final = "SELECT max(id) FROM tracegraph_checkpoints WHERE place = ?"
 
-PUT_CHECKPOINT: Final = """
-INSERT INTO tracegraph_checkpoints (place, id, parent_id, run_id, record, metadata) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (place, id) DO UPDATE SET
-    parent_id = excluded.parent_id, run_id = excluded.run_id, record = excluded.record, metadata = excluded.metadata
-"""
-PUT_BLOB: Final = """
-INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, whole_bytes, grown_bytes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (place, version, channel) DO UPDATE SET
-    kind = excluded.kind, value = excluded.value, base = excluded.base, growth = excluded.growth,
-    whole_bytes = excluded.whole_bytes, grown_bytes = excluded.grown_bytes
-"""
-# A task that runs again does not change what it wrote; its error, question and answers are those of the last time.
-PUT_WRITE: Final = """
-INSERT INTO tracegraph_writes (place, checkpoint_id, task_id, slot, task_path, channel, kind, value)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (place, checkpoint_id, task_id, slot) DO UPDATE SET
-    task_path = excluded.task_path, channel = excluded.channel, kind = excluded.kind, value = excluded.value
-WHERE tracegraph_writes.slot < 0
-"""
-SIZES: Final = """
-SELECT growth, coalesce(whole_bytes, length(value)), coalesce(grown_bytes, 0) FROM tracegraph_blobs
-WHERE place = ? AND version = ? AND channel = ?
+GET_PIECE: Final = """
+SELECT kind, value, base, growth, coalesce(level, -1), coalesce(run, 1), coalesce(chain_bytes, length(value)),
+    coalesce(whole_bytes, length(value))
+FROM tracegraph_blobs WHERE place = ? AND version = ? AND channel = ?
 """
 GET_WRITES: Final = """
 SELECT task_id, channel, kind, value FROM tracegraph_writes WHERE place = ? AND checkpoint_id = ?
 ORDER BY task_path, task_id, slot
 """
+
+THREADS: Final = """
+SELECT p.thread_id, count(*), count(DISTINCT p.place), max(CASE WHEN p.ns = '' THEN c.id END)
+FROM tracegraph_places p CROSS JOIN tracegraph_checkpoints c WHERE c.place = p.place
+GROUP BY p.thread_id ORDER BY max(c.id) DESC
+"""
+NEWEST_THREADS: Final = f"{THREADS} LIMIT ?"
 
 FORGET: Final = tuple(
     f"DELETE FROM {table} WHERE place IN (SELECT place FROM tracegraph_places WHERE thread_id = ?)"  # noqa: S608  # our names
@@ -53,8 +74,8 @@ COPY: Final = (
     SELECT CAST(? AS BIGINT), id, parent_id, run_id, record, metadata FROM tracegraph_checkpoints WHERE place = ?
     """,
     """
-    INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, whole_bytes, grown_bytes)
-    SELECT CAST(? AS BIGINT), version, channel, kind, value, base, growth, whole_bytes, grown_bytes
+    INSERT INTO tracegraph_blobs (place, version, channel, kind, value, base, growth, level, run, chain_bytes, whole_bytes)
+    SELECT CAST(? AS BIGINT), version, channel, kind, value, base, growth, level, run, chain_bytes, whole_bytes
     FROM tracegraph_blobs WHERE place = ?
     """,
     """
@@ -79,13 +100,29 @@ AND NOT EXISTS (SELECT 1 FROM tracegraph_checkpoints WHERE place = ?)
 AND NOT EXISTS (SELECT 1 FROM tracegraph_writes WHERE place = ?)
 """
 
+LEAVE_QUEUE: Final = "DELETE FROM tracegraph_turns WHERE ticket = ?"
+
+
+def _put(dialect: Dialect, table: str, key: str, columns: Mapping[str, str]) -> str:
+    """Return the statement that inserts rows, each in the place of one with the same key."""
+    others = [name for name in columns if name not in key.split(", ")]
+    replacing = ", ".join(f"{name} = excluded.{name}" for name in others)
+    return f"{dialect.insert(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {replacing}"
+
 
 class Statements:
     """The statements that differ from database to database."""
 
     def __init__(self, dialect: Dialect) -> None:
+        self.put_checkpoint = _put(dialect, "tracegraph_checkpoints", "place, id", CHECKPOINT_COLUMNS)
+        self.put_value = _put(dialect, "tracegraph_blobs", "place, version, channel", VALUE_COLUMNS)
+        # A task that runs again does not change what it wrote; its error, question and answers are those of the last time.
+        put_write = _put(dialect, "tracegraph_writes", "place, checkpoint_id, task_id, slot", WRITE_COLUMNS)
+        self.put_write = f"{put_write} WHERE tracegraph_writes.slot < 0"
         self.place = f"SELECT place FROM tracegraph_places WHERE thread_id = ? AND ns = ?{dialect.lock}"  # noqa: S608
-        self.lock_thread = f"SELECT place FROM tracegraph_places WHERE thread_id = ?{dialect.lock}"  # noqa: S608
+        # In one order, so that no two transactions wait for one another.
+        self.lock_thread = f"SELECT place FROM tracegraph_places WHERE thread_id = ? ORDER BY place{dialect.lock}"  # noqa: S608
+        self.lock_place = f"SELECT place FROM tracegraph_places WHERE place = ?{dialect.lock}"  # noqa: S608
         self.all_places = """
             SELECT place, thread_id, ns, (SELECT max(c.id) FROM tracegraph_checkpoints c WHERE c.place = p.place)
             FROM tracegraph_places p
@@ -101,18 +138,30 @@ class Statements:
         self.metadata = f"SELECT {dialect.metadata} FROM tracegraph_checkpoints c WHERE place = ? AND id = ?"  # noqa: S608
         # Channels and versions come as one JSON object: one statement for any number of them.
         self.values = f"""
-            WITH RECURSIVE part(channel, kind, value, base, growth, depth) AS (
-                SELECT b.channel, b.kind, b.value, b.base, b.growth, 0
-                FROM {dialect.pairs} wanted CROSS JOIN tracegraph_blobs b
+            WITH RECURSIVE part(channel, version, base, depth) AS (
+                SELECT b.channel, b.version, b.base, 0 FROM {dialect.pairs} wanted CROSS JOIN tracegraph_blobs b
                 WHERE b.place = ? AND b.version = wanted.value AND b.channel = wanted.key
                 UNION ALL
-                SELECT b.channel, b.kind, b.value, b.base, b.growth, part.depth + 1
-                FROM part CROSS JOIN tracegraph_blobs b
+                SELECT b.channel, b.version, b.base, part.depth + 1 FROM part CROSS JOIN tracegraph_blobs b
                 WHERE part.base IS NOT NULL AND b.place = ? AND b.version = part.base AND b.channel = part.channel
             )
-            SELECT channel, kind, value, growth, depth FROM part
+            SELECT b.channel, b.kind, b.value, b.growth, part.depth FROM part CROSS JOIN tracegraph_blobs b
+            WHERE b.place = ? AND b.version = part.version AND b.channel = part.channel
         """  # noqa: S608
         self._page = f"SELECT c.id, {dialect.metadata} FROM tracegraph_checkpoints c WHERE c.place = ? AND c.id < ?"  # noqa: S608
+
+        # By the database's clock, for the machines' clocks differ.
+        self.drop_expired = f"DELETE FROM tracegraph_turns WHERE thread_id = ? AND expires_at < {dialect.now}"  # noqa: S608
+        self.join_queue = f"""
+            INSERT INTO tracegraph_turns (thread_id, expires_at) VALUES (?, {dialect.now} + ?) RETURNING ticket
+        """  # noqa: S608
+        self.keep_turn = f"UPDATE tracegraph_turns SET expires_at = {dialect.now} + ? WHERE ticket = ?"  # noqa: S608
+        self.tickets_before = f"""
+            SELECT b.ticket FROM tracegraph_turns mine
+            CROSS JOIN tracegraph_turns b
+            WHERE mine.ticket = ? AND b.thread_id = mine.thread_id AND b.ticket < mine.ticket AND b.expires_at >= {dialect.now}
+            LIMIT 1
+        """  # noqa: S608
 
     def page(self, sieve: str) -> str:
         """Return the statement for one page of a place's checkpoints, newest first."""

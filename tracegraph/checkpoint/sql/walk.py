@@ -45,7 +45,8 @@ class Scope:
     @property
     def bound(self) -> str:
         """What ids must be smaller than."""
-        above = _BEYOND if self.checkpoint_id is None else f"{self.checkpoint_id}\0"
+        # No id is that id with a control character behind it; NUL is not for every database.
+        above = _BEYOND if self.checkpoint_id is None else f"{self.checkpoint_id}\x01"
         return above if self.before is None else min(above, self.before)
 
 

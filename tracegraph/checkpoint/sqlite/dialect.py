@@ -19,6 +19,11 @@ class SqliteDialect(Dialect):
     pairs = "json_each(?)"
     lock = ""
     metadata = "c.metadata"
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
+
+    def insert(self, table: str, columns: Mapping[str, str]) -> str:
+        """See :class:`Dialect`."""
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
 
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`."""

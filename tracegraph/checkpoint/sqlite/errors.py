@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from tracegraph.checkpoint.sql.errors import DatabaseUnusableError
+
 __all__ = ["SqliteSaverError", "told"]
 
 _ADVICE: Final[dict[str, str]] = {
@@ -36,7 +38,7 @@ _REASONS: Final = {
 }
 
 
-class SqliteSaverError(RuntimeError):
+class SqliteSaverError(DatabaseUnusableError):
     """The checkpoint database cannot be used now; what it held before is untouched.
 
     ``reason`` is one of full, read_only, locked, not_a_database, damaged, cannot_open, io, foreign, newer, older,
@@ -44,11 +46,12 @@ class SqliteSaverError(RuntimeError):
     """
 
     code = "TG211"
+    advice = _ADVICE
 
-    def __init__(self, path: str, reason: str, detail: str) -> None:
-        self.path = path
-        self.reason = reason
-        super().__init__(f"[{self.code}] the checkpoint database {path!r} cannot be used ({detail}): {_ADVICE[reason]}")
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.database
 
 
 def told(path: str, error: sqlite3.Error) -> Exception:

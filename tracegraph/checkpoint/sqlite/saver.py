@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tracegraph.checkpoint.base.saver import Config
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.sql.orders import Operation
 from tracegraph.checkpoint.sql.saver import SyncSqlSaver
 from tracegraph.checkpoint.sqlite.database import BUSY_TIMEOUT_S, Database, Synchronous, connect
 from tracegraph.checkpoint.sqlite.dialect import SqliteDialect
-from tracegraph.records import CheckpointTuple
 
 __all__ = ["SqliteSaver"]
 
 T = TypeVar("T")
-
-_BATCH = 16
 
 
 class SqliteSaver(SyncSqlSaver):
@@ -75,19 +70,3 @@ class SqliteSaver(SyncSqlSaver):
 
     def _run(self, operation: Operation[T], *, writes: bool) -> T:
         return self._database.run(operation, writes=writes)
-
-    async def alist(
-        self,
-        config: Config | None,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: Config | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """See :meth:`list`; a batch at a time."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        size = 1
-        while batch := await self._off_loop(lambda size=size: [*islice(found, size)]):  # type: ignore[misc]
-            for each in batch:
-                yield each
-            size = min(size * 4, _BATCH)

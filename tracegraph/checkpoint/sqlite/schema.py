@@ -48,12 +48,21 @@ MIGRATIONS: Final = (
         """,
     ),
     (
-        # A value may be kept as what was added to that of another version of its channel, the base: growth says how.
-        # The sizes say what it takes to read it: bytes of the last whole value, and of all that was added since.
+        # A value may be kept as what was added to that of another version of its channel, the base: growth says how,
+        # the rest where it stands in the chain (see sql/values.py). All empty: a whole value.
         "ALTER TABLE tracegraph_blobs ADD COLUMN base",
         "ALTER TABLE tracegraph_blobs ADD COLUMN growth TEXT",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN level INTEGER",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN run INTEGER",
+        "ALTER TABLE tracegraph_blobs ADD COLUMN chain_bytes INTEGER",
         "ALTER TABLE tracegraph_blobs ADD COLUMN whole_bytes INTEGER",
-        "ALTER TABLE tracegraph_blobs ADD COLUMN grown_bytes INTEGER",
+        # Runs in line for a thread. A ticket is never used again: a process may still hold one that has run out.
+        """
+        CREATE TABLE tracegraph_turns (
+            ticket INTEGER PRIMARY KEY AUTOINCREMENT, thread_id TEXT NOT NULL, expires_at REAL NOT NULL
+        )
+        """,
+        "CREATE INDEX tracegraph_turns_by_thread ON tracegraph_turns(thread_id, ticket)",
     ),
 )
 

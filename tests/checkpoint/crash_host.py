@@ -1,6 +1,7 @@
 """Kills runs at random moments and resumes them; a program of its own, so that the processes it forks have one thread.
 
-Usage: crash_host.py FOLDER DURABILITY ROUNDS. Prints one JSON object a round.
+Usage: crash_host.py FOLDER DURABILITY ROUNDS [POSTGRES_URL]. Without a URL each round has a SQLite file of its own.
+Prints one JSON object a round.
 """
 
 from __future__ import annotations
@@ -14,14 +15,33 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.checkpoint.postgres import PostgresSaver
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.graph import END, START, StateGraph
 
-CONFIG: dict[str, Any] = {"configurable": {"thread_id": "1"}, "recursion_limit": 100}
 LAPS = 12
+POSTGRES_URL = sys.argv[4] if len(sys.argv) > 4 else None
+
+
+def config(folder: Path) -> dict[str, Any]:
+    """Return a config whose thread is the folder's own."""
+    return {"configurable": {"thread_id": folder.name}, "recursion_limit": 100}
+
+
+def opened(folder: Path) -> AbstractContextManager[BaseCheckpointSaver]:
+    return SqliteSaver.from_conn_string(folder / "db") if POSTGRES_URL is None else PostgresSaver.from_conn_string(POSTGRES_URL)
+
+
+def is_sound(saver: BaseCheckpointSaver, folder: Path) -> bool:
+    """Say whether everything that is stored can be read."""
+    if isinstance(saver, SqliteSaver):
+        return saver.conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    return all(found.checkpoint["channel_values"] for found in saver.list(config(folder)))
 
 
 class State(TypedDict):
@@ -29,7 +49,7 @@ class State(TypedDict):
     log: Annotated[list[str], operator.add]
 
 
-def graph(folder: Path, saver: SqliteSaver) -> Any:
+def graph(folder: Path, saver: BaseCheckpointSaver) -> Any:
     """Return a loop with two parallel nodes; every node writes down outside of the graph that it ran."""
 
     def node(name: str, steps: int = 0) -> Callable[[State], Any]:
@@ -51,25 +71,25 @@ def graph(folder: Path, saver: SqliteSaver) -> Any:
 
 def begin(folder: Path, durability: str) -> None:
     """Run from the beginning."""
-    with SqliteSaver.from_conn_string(folder / "db") as saver:
-        graph(folder, saver).invoke({"lap": 0, "log": []}, CONFIG, durability=durability)
+    with opened(folder) as saver:
+        graph(folder, saver).invoke({"lap": 0, "log": []}, config(folder), durability=durability)
 
 
 def resume(folder: Path, durability: str) -> None:
     """Note what is stored, run on to the end, and write down how it went."""
-    with SqliteSaver.from_conn_string(folder / "db") as saver:
+    with opened(folder) as saver:
         app = graph(folder, saver)
-        found = saver.get_tuple(CONFIG)
+        found = saver.get_tuple(config(folder))
         stored = [] if found is None else [*found.checkpoint["channel_values"].get("log", [])]
         for _task, channel, value in [] if found is None else found.pending_writes or []:
             stored += value if channel == "log" else []
         # Also when get_state() has nothing next: all of a step's writes may be stored, and the step not be applied.
-        app.invoke({"lap": 0, "log": []} if found is None else None, CONFIG, durability=durability)
+        app.invoke({"lap": 0, "log": []} if found is None else None, config(folder), durability=durability)
         report = {
-            "values": app.get_state(CONFIG).values,
+            "values": app.get_state(config(folder)).values,
             "stored": stored,
             "effects": (folder / "effects").read_text().split(),
-            "integrity": saver.conn.execute("PRAGMA integrity_check").fetchone()[0],
+            "is_sound": is_sound(saver, folder),
         }
     (folder / "report").write_text(json.dumps(report))
 

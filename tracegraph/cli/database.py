@@ -1,0 +1,165 @@
+"""Which saver a command works with: the graph's own, or a checkpoint database."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.checkpoint.serde.errors import UnreadableBytesError
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tracegraph.checkpoint.sqlite import SqliteSaver, SqliteSaverError
+from tracegraph.cli.output import CliError, ExitCode, fail
+from tracegraph.pregel import Pregel
+from tracegraph_exporters.base import default_path
+
+__all__ = ["OWN_SAVER", "Attached", "attached", "default_database", "no_thread", "open_for_reading"]
+
+OWN_SAVER = "the graph's own saver (an in-memory one is gone with the process that made it)"
+_POSTGRES = ("postgresql", "postgres")
+_OF_OURS = "SELECT count(*), sum(name = 'tracegraph_checkpoints') FROM sqlite_master"
+
+
+def default_database() -> Path:
+    """Return the checkpoint database that is used when none is named: ``checkpoints.db``, beside the trace store."""
+    return default_path().with_name("checkpoints.db")
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A graph that can be run with a saver, if it has one; ``place`` names that for messages."""
+
+    graph: Pregel
+    place: str
+    is_ours: bool
+    """Whether it is a database that this command has opened, and another one can open again."""
+
+
+@contextmanager
+def attached(graph: Pregel, db: str | None, *, may_create: bool = False) -> Iterator[Attached]:
+    """Give the graph a saver for as long as the block runs, unless it was compiled with one.
+
+    Raises:
+        CliError: the database does not exist (and *may_create* is false), or cannot be used; there are two savers, or none.
+    """
+    own = graph.checkpointer
+    if own is not None:
+        if db is not None:
+            name = repr(own) if isinstance(own, bool) else type(own).__name__
+            fail(
+                f"the graph is compiled with a checkpointer of its own ({name}), so its runs are not saved in --db; leave one out"
+            )
+        if isinstance(own, bool) and not may_create:
+            fail(f"the graph is compiled with checkpointer={own}, so it has no threads of its own")
+        with _readably():
+            yield Attached(graph, OWN_SAVER, False)
+        return
+    with _opened(db, may_create=may_create) as (saver, place):
+        # What the state's own file defines may come to life again: that file is being run anyway.
+        if isinstance(saver.serde, JsonPlusSerializer):
+            saver.serde = saver.serde.with_msgpack_allowlist(_modules_of(graph))
+        yield Attached(graph.copy({"checkpointer": saver}), place, True)
+
+
+@contextmanager
+def open_for_reading(db: str | None) -> Iterator[tuple[BaseCheckpointSaver, str]]:
+    """Open a database to look into, and name it; no class that a checkpoint names is imported.
+
+    Raises:
+        CliError: it does not exist, or cannot be read.
+    """
+    with _opened(db, may_create=False) as (saver, place):
+        saver.serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+        yield saver, place
+
+
+def no_thread(thread_id: str, place: str) -> CliError:
+    """Return the error for a thread that has no checkpoint."""
+    hint = "`tracegraph threads` lists what a database has"
+    return CliError(f"thread {thread_id!r} has no checkpoint in {place}; {hint}", ExitCode.NOT_FOUND)
+
+
+@contextmanager
+def _opened(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpointSaver, str]]:
+    scheme, is_url, _ = ("", "", "") if db is None else db.partition("://")
+    if is_url and scheme not in _POSTGRES:
+        fail(f"--db takes the path of a SQLite file or a postgresql:// URL, and {scheme}:// is neither")
+    with _readably(), _postgres(str(db)) if is_url else _sqlite(db, may_create=may_create) as found:
+        yield found
+
+
+@contextmanager
+def _sqlite(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpointSaver, str]]:
+    path = (default_database() if db is None else Path(db).expanduser()).absolute()
+    if path.exists():
+        if not may_create:
+            _refuse_foreign(path)
+    elif not may_create:
+        raise CliError(
+            f"there is no checkpoint database at {str(path)!r}; `tracegraph run FILE.py:GRAPH --thread ID` makes one",
+            ExitCode.NOT_FOUND,
+        )
+    elif db is None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fail(f"the folder of the checkpoint database {str(path)!r} cannot be made: {error.strerror}", error)
+    with SqliteSaver.from_conn_string(path) as saver:
+        saver.setup()
+        yield saver, f"the checkpoint database {str(path)!r}"
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise if a file that is only to be looked into is no checkpoint database: the saver would make tables in it."""
+    if not path.is_file():
+        fail(f"{str(path)!r} is not a file, and --db takes the path of a SQLite file")
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            count, ours = connection.execute(_OF_OURS).fetchone()
+    except sqlite3.Error as error:
+        fail(f"{str(path)!r} cannot be read as a SQLite database: {error}", error)
+    if count and not ours:
+        fail(f"{str(path)!r} is no checkpoint database: its tables are somebody else's; give another --db")
+
+
+@contextmanager
+def _postgres(url: str) -> Iterator[tuple[BaseCheckpointSaver, str]]:
+    parts = urlsplit(url)
+    # Without user, password and query, which must not get into a log.
+    place = f"the checkpoint database '{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
+    try:
+        postgres = importlib.import_module("tracegraph.checkpoint.postgres")
+    except ImportError as error:
+        fail(f"{place} needs the Postgres saver, which comes with an extra: pip install 'tracegraph[postgres]' ({error})", error)
+    try:
+        with postgres.PostgresSaver.from_conn_string(url) as saver:
+            saver.setup()
+            yield saver, place
+    except Exception as error:
+        if not type(error).__module__.startswith("psycopg"):
+            raise
+        fail(f"{place} cannot be used: {error}", error)
+
+
+@contextmanager
+def _readably() -> Iterator[None]:
+    """Turn what a saver raises at a read into one line; what it raises in a run is how that run ended."""
+    try:
+        yield
+    except (SqliteSaverError, NotImplementedError) as error:
+        fail(str(error), error)
+    except UnreadableBytesError as error:
+        fail(f"{error}; a graph with a serialiser of its own is read with --graph FILE.py:GRAPH", error)
+
+
+def _modules_of(graph: Pregel) -> list[str]:
+    """Return the modules that define the schemas of a graph and of the graphs inside it."""
+    inside = [found for _, found in graph.get_subgraphs(recurse=True)]
+    builders: list[Any] = [found for each in (graph, *inside) if (found := getattr(each, "builder", None)) is not None]
+    return sorted({builder.state_schema.__module__ for builder in builders})
