@@ -14,6 +14,7 @@ from updates import update
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.engine.identity import hash_text
 from tracegraph.errors import TracegraphWarning, UnknownInterruptError
+from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import Command, interrupt
 
@@ -290,3 +291,34 @@ def test_an_answer_to_what_an_update_passed_by_is_no_answer(colour: Colour) -> N
     with pytest.raises(UnknownInterruptError, match=question.id):
         colour.invoke(app, Command(resume={question.id: 1}), THREAD)
     assert colour.invoke(app, Command(resume=1), THREAD)["log"] == ["said", "b"]
+
+
+def test_an_answer_carried_over_a_change_is_for_one_superstep(colour: Colour) -> None:
+    """A node that calls the same asking task in a loop asks again in its next round."""
+
+    @task
+    def ask() -> Any:
+        return interrupt("?")
+
+    @task
+    async def ask_async() -> Any:
+        return interrupt("?")
+
+    def node(state: State) -> Any:
+        return {"log": [ask().result()]}
+
+    async def anode(state: State) -> Any:
+        return {"log": [await ask_async()]}
+
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    graph.add_node("n", node if colour.name == "sync" else anode)
+    graph.add_edge(START, "n")
+    graph.add_conditional_edges("n", lambda state: "n" if len(state["log"]) < 3 else "__end__")
+    app = graph.compile(checkpointer=InMemorySaver())
+    colour.invoke(app, {"log": []}, THREAD)
+    update(colour, app, {"log": ["changed"]}, START)
+
+    paused = colour.invoke(app, Command(resume=1), THREAD)
+
+    assert (paused["log"], [i.value for i in paused["__interrupt__"]]) == (["changed", 1], ["?"])
+    assert colour.invoke(app, Command(resume=2), THREAD)["log"] == ["changed", 1, 2]

@@ -15,6 +15,7 @@ from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.errors import InvalidAnswerError, InvalidInputError
+from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import Command, RetryPolicy, interrupt
 
@@ -242,3 +243,30 @@ def test_a_schema_survives_a_database(tmp_path: Any) -> None:
         with pytest.raises(InvalidAnswerError):
             app.invoke(Command(resume=BAD), THREAD, durability="sync")
         assert app.invoke(Command(resume=GOOD), THREAD)["log"] == [3]
+
+
+def test_a_refusal_in_a_called_task_leaves_its_question(colour: Colour) -> None:
+    """What a task asks that node code calls is checked before it is stored as well."""
+
+    @task
+    def ask() -> Any:
+        return interrupt("sure?", response_schema=Approval).amount
+
+    @task
+    async def ask_async() -> Any:
+        return interrupt("sure?", response_schema=Approval).amount
+
+    def node(state: State) -> Any:
+        return {"log": [ask().result()]}
+
+    async def anode(state: State) -> Any:
+        return {"log": [await ask_async()]}
+
+    app = around(n=node if colour.name == "sync" else anode)
+    colour.invoke(app, {"log": []}, THREAD)
+
+    with pytest.raises(InvalidAnswerError):
+        colour.invoke(app, Command(resume=BAD), THREAD)
+
+    assert [i.value for i in colour.invoke(app, None, THREAD)["__interrupt__"]] == ["sure?"]
+    assert colour.invoke(app, Command(resume=GOOD), THREAD)["log"] == [3]

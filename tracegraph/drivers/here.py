@@ -62,8 +62,7 @@ class HereNow:
         origin = self.run.launch.origin
         if origin is None or not self.run.engine.is_resuming:
             return None
-        task = self.task
-        return task_namespace(origin.ns, task.node.name, task.id_at(origin.checkpoint, origin.ns, origin.step))
+        return self.task.namespace_at(origin.checkpoint, origin.ns, origin.step)
 
     def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the answer to this attempt's next question, or pause the run."""

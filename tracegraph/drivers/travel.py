@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tracegraph.constants import DETOURS, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, TRACE
 from tracegraph.drivers.effects import Flow, GetTuple, ListTuples, ask
-from tracegraph.engine.identity import task_namespace, without_ids
+from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
 from tracegraph.records import CheckpointTuple, Detour
 from tracegraph.types import Command
@@ -122,7 +122,7 @@ def refuse_dead_end(launch: Launch, engine: Engine) -> None:
     handlers = {node.error_handler for node in engine.topology.nodes.values()}
     # Planned here, for the engine may wait for the branch to be saved before it does.
     planned = engine.tasks or engine.plan()
-    ways = [task_namespace(origin.ns, task.node.name, task.id_at(origin.checkpoint, origin.ns, origin.step)) for task in planned]
+    ways = [task.namespace_at(origin.checkpoint, origin.ns, origin.step) for task in planned]
     for ns, checkpoint_id in travel.chosen.items():
         name = ns.removeprefix(inside).partition(NS_SEP)[0].partition(NS_END)[0]
         is_planned = name in engine.topology.nodes and name not in handlers  # others begin while the superstep runs

@@ -44,6 +44,7 @@ class PendingWrites:
     def clear(self) -> None:
         """Forget everything: the superstep these writes belong to is over."""
         self._by_task.clear()
+        self._carried = None
 
     def _is_reopened(self, task: Task) -> bool:
         """Say whether a graph that the task runs goes back to an earlier checkpoint of its own."""
@@ -54,12 +55,15 @@ class PendingWrites:
         return any(f"{key}{NS_SEP}".startswith(inside) for key in self._reopened)
 
     def _asked_before(self, task: Task, carried: CheckpointTuple) -> tuple[list[Write] | None, str]:
-        """Return what the task had asked and been told before the state was updated, if that is answered now."""
-        checkpoint, step = UUID(carried.checkpoint["id"]).bytes, carried.metadata["step"] + 1
-        task_id = task.id_at(checkpoint, task.ns, step)
+        """Return what the task had asked and been told before the state was updated, if that is answered now, and where."""
+        top = task
+        while top.caller is not None:
+            top = top.caller
+        then = (UUID(carried.checkpoint["id"]).bytes, top.ns, carried.metadata["step"] + 1)
+        task_id = task.id_at(*then)
         found = [(c, v) for t, c, v in carried.pending_writes or () if t == task_id and c in (INTERRUPT, RESUME)]
         is_answered = any(question.id in self._answers for c, v in found if c == INTERRUPT for question in v)
-        return (found if is_answered else None), task_id
+        return (found if is_answered else None), task.namespace_at(*then)
 
     def recall(self, task: Task) -> bool:
         """Give a planned or called task what is stored of it; say whether it had finished.
@@ -67,11 +71,12 @@ class PendingWrites:
         An answer addressed to one of the task's questions joins the answers before it. It outranks one that is stored,
         and what the task did with that one: a checkpoint can be resumed again, with another answer (case C38).
         """
-        stored, task_id = self._by_task.get(task.id), task.id
+        stored, ns = self._by_task.get(task.id), None
         if stored is None and self._carried is not None:
-            stored, task_id = self._asked_before(task, self._carried)
+            stored, ns = self._asked_before(task, self._carried)
         if stored is None:
             return False
+        ns = ns or task_namespace(task.ns, task.node.name, task.id)
         asked = {question.id: question for channel, value in stored if channel == INTERRUPT for question in value}
         task.answers = next((tuple(value) for channel, value in stored if channel == RESUME), ())
         finished = [(c, v) for c, v in stored if c not in UNFINISHED_WRITES]
@@ -79,7 +84,6 @@ class PendingWrites:
             task.writes = finished
             task.result = next((v for c, v in finished if c == RETURN), None)
             return True
-        ns = task_namespace(task.ns, task.node.name, task_id) if asked else ""
         for count in range(len(task.answers) + 1):
             question = interrupt_id(ns, count)
             if question in asked and question in self._answers:

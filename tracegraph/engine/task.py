@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.engine.identity import task_id
+from tracegraph.engine.identity import task_id, task_namespace
 from tracegraph.engine.node import Node
 from tracegraph.errors import NodeError
 from tracegraph.events import TaskStatus
@@ -129,8 +129,15 @@ class Task:
         return self._id
 
     def id_at(self, checkpoint: bytes, ns: str, step: int) -> str:
-        """Return the id that the same task has in another superstep: one that is done again on a branch."""
+        """Return the id that the same task has in another superstep of the graph at *ns*: one that is done again."""
+        if self.caller is not None:
+            ns = self.caller.namespace_at(checkpoint, ns, step)
         return task_id(checkpoint, ns, step, self.node.name, self._id_suffix)
+
+    def namespace_at(self, checkpoint: bytes, ns: str, step: int) -> str:
+        """Return the namespace that goes with :meth:`id_at`."""
+        outer = ns if self.caller is None else self.caller.namespace_at(checkpoint, ns, step)
+        return task_namespace(outer, self.node.name, self.id_at(checkpoint, ns, step))
 
     @property
     def name(self) -> str:
