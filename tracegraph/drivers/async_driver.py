@@ -24,8 +24,9 @@ from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task

@@ -11,6 +11,7 @@ import contextvars
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
@@ -79,11 +80,26 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
     def carry_out(self) -> list[CheckpointTuple]:
         """Do it, blocking."""
-        return list(self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit))
+        found = self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        try:
+            return list(islice(found, self.limit))  # a saver may count for itself, or not at all
+        finally:
+            if (close := getattr(found, "close", None)) is not None:
+                close()
 
     async def acarry_out(self) -> list[CheckpointTuple]:
         """Do it, awaiting."""
-        return [found async for found in self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)]
+        found = self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        page: list[CheckpointTuple] = []
+        try:
+            while self.limit is None or len(page) < self.limit:
+                page.append(await anext(found))
+        except StopAsyncIteration:
+            pass
+        finally:
+            if (close := getattr(found, "aclose", None)) is not None:
+                await close()
+        return page
 
 
 @dataclass(slots=True)

@@ -22,8 +22,9 @@ from tracegraph.drivers.calling import attempt_flow, failure_report
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
-from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task

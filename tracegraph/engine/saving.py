@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
-from tracegraph.engine.settings import RunSettings
+from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.events import CheckpointSaved, CheckpointStarted
-from tracegraph.records import Checkpoint, CheckpointMetadata, CheckpointTuple, Write
+from tracegraph.records import Checkpoint, CheckpointMetadata, Detour, Write
 
-__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_record"]
+__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_metadata", "checkpoint_record"]
 
 CHECKPOINT_FORMAT = 4
 
@@ -44,6 +44,14 @@ def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updat
     )
 
 
+def checkpoint_metadata(source: Source, step: int, parents: Mapping[str, str], detours: Sequence[Detour]) -> CheckpointMetadata:
+    """Return what a checkpoint says about itself."""
+    made = CheckpointMetadata(source=source, step=step, parents=dict(parents))
+    if detours:
+        made["__detours__"] = [list(detour) for detour in detours]
+    return made
+
+
 class Saving:
     """The saves of one run. ``checkpoint_id`` is the checkpoint the current superstep belongs to."""
 
@@ -58,9 +66,10 @@ class Saving:
         "awaited",
         "checkpoint_bytes",
         "checkpoint_id",
+        "detours",
     )
 
-    def __init__(self, settings: RunSettings, saved: CheckpointTuple | None, is_addressed: bool) -> None:
+    def __init__(self, settings: RunSettings, begin: Begin) -> None:
         self._settings = settings
         self._order = 0
         self._saves: dict[int, SaveCheckpoint | None] = {}
@@ -70,11 +79,13 @@ class Saving:
         """exit durability: the writes of the current superstep's tasks."""
         self._last: tuple[Source, int, Sequence[str] | None] | None = None
         """exit durability: what the final checkpoint will say about itself."""
-        self._is_first_unchecked = is_addressed
+        self._is_first_unchecked = begin.is_addressed
+        self.detours = begin.detours
         self.checkpoint_id: str | None = None
         self.checkpoint_bytes = settings.id_seed or settings.run_id.bytes
-        if saved is not None:
-            self._at(saved.checkpoint["id"])
+        # Of a foreign start, nothing is stored below it, and its branch has no parent.
+        if begin.saved is not None and not begin.is_foreign:
+            self._at(begin.saved.checkpoint["id"])
         self._head_id = self.checkpoint_id
 
     def _at(self, checkpoint_id: str) -> None:
@@ -138,7 +149,7 @@ class Saving:
         changed, grown = store.take_changes()
         action = SaveCheckpoint(
             checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
-            metadata=CheckpointMetadata(source=source, step=step, parents=dict(settings.parents)),
+            metadata=checkpoint_metadata(source, step, settings.parents, self.detours),
             new_versions=changed,
             parent_id=parent_id,
             expect_head=MISSING if self._is_first_unchecked else parent_id,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NotRequired, Required, Union, get_args, get_or
 from tracegraph.channels import BaseChannel, BinaryOperatorAggregate, DeltaChannel, LastValue, Nested
 from tracegraph.channels.nested import Overwritable, sub_channel
 from tracegraph.constants import ROOT
+from tracegraph.drivers.portable_types import is_typed_dict
 from tracegraph.engine.nesting import Field, NestedField, NestedKeys, leaves
 from tracegraph.errors import GraphDefinitionError
 from tracegraph.managed.base import ManagedValue
@@ -31,11 +32,6 @@ Path = tuple[str, ...]
 def schema_name(schema: Any) -> str:
     """Return how error texts call *schema*."""
     return str(getattr(schema, "__name__", schema))
-
-
-def is_typed_dict(schema: Any) -> bool:
-    """Say whether *schema* is a TypedDict, of typing or typing_extensions."""
-    return isinstance(schema, type) and issubclass(schema, dict) and hasattr(schema, "__total__")
 
 
 def read_schema(schema: Any, outer: Path = (), inside: tuple[Any, ...] = ()) -> dict[str, Field]:

@@ -18,7 +18,7 @@ from tracegraph.engine.node import Node
 from tracegraph.engine.topology import Topology
 from tracegraph.pregel import updating
 from tracegraph.pregel.batch import abatch, batch
-from tracegraph.pregel.history import history_flow
+from tracegraph.pregel.history import History
 from tracegraph.pregel.launch import CallArguments, CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
@@ -299,15 +299,22 @@ class Pregel:
     def get_state_history(
         self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
-        """Yield a thread's states, newest first: those whose metadata match *filter*, older than *before*, at most *limit*."""
-        yield from run_flow(history_flow(self, config, filter=filter, before=before, limit=limit))
+        """Yield a thread's states, newest first: those whose metadata match *filter*, older than *before*, at most *limit*.
+
+        They are loaded a page at a time, as they are asked for.
+        """
+        history = History(self, config, filter=filter, before=before, limit=limit)
+        while page := run_flow(history.page()):
+            yield from map(history.shown, page)
 
     async def aget_state_history(
         self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
     ) -> AsyncIterator[StateSnapshot]:
         """Do what :meth:`get_state_history` does, awaiting the saver."""
-        for found in await arun_flow(history_flow(self, config, filter=filter, before=before, limit=limit)):
-            yield found
+        history = History(self, config, filter=filter, before=before, limit=limit)
+        while page := await arun_flow(history.page()):
+            for saved in page:
+                yield history.shown(saved)
 
     update_state = updating.update_state
     aupdate_state = updating.aupdate_state

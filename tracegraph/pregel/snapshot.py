@@ -121,13 +121,22 @@ def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: di
     return StateSnapshot(
         values=read(values, graph.stream_channels),
         next=names,
-        config=saved.config,
+        config=_mapped(saved, saved.config),
         metadata={key: value for key, value in saved.metadata.items() if not key.startswith("__")},
         created_at=saved.checkpoint["ts"],
-        parent_config=saved.parent_config,
+        parent_config=None if saved.parent_config is None else _mapped(saved, saved.parent_config),
         tasks=shown,
         interrupts=tuple({i.id: i for task in shown for i in task.interrupts}.values()),
     )
+
+
+def _mapped(saved: CheckpointTuple, config: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's config with the ones of the graphs around it, without which it cannot be gone back to."""
+    parents = saved.metadata.get("parents")
+    if not parents:
+        return config
+    where = config["configurable"]
+    return {**config, "configurable": {**where, "checkpoint_map": {**parents, where["checkpoint_ns"]: where["checkpoint_id"]}}}
 
 
 def _address_of(saved: CheckpointTuple, task: Task) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.drivers.async_driver import AsyncRun
-from tracegraph.drivers.run import Launch
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.engine.nesting import NestedKeys
 from tracegraph.errors import InvalidInputError
