@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 from tracegraph.constants import MISSING
@@ -35,13 +36,22 @@ def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updat
     return Checkpoint(
         v=CHECKPOINT_FORMAT,
         id=checkpoint_id,
-        ts=datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(),
+        ts=_time_text(at_ns),
         channel_values=saved,
         channel_versions=dict(store.versions),
         # The inner dicts are replaced by every step and never changed, so they can be shared.
         versions_seen=dict(store.seen),
         updated_channels=None if updated is None else sorted(updated),
     )
+
+
+def _time_text(at_ns: int) -> str:
+    return f"{_second_text(at_ns // 1_000_000_000)}.{at_ns // 1000 % 1_000_000:06}+00:00"
+
+
+@lru_cache(maxsize=8)
+def _second_text(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def checkpoint_metadata(source: Source, step: int, parents: Mapping[str, str], detours: Sequence[Detour]) -> CheckpointMetadata:
@@ -61,8 +71,8 @@ class Saving:
         "_last",
         "_order",
         "_parked",
-        "_saves",
         "_settings",
+        "_told",
         "awaited",
         "checkpoint_bytes",
         "checkpoint_id",
@@ -72,7 +82,8 @@ class Saving:
     def __init__(self, settings: RunSettings, begin: Begin) -> None:
         self._settings = settings
         self._order = 0
-        self._saves: dict[int, SaveCheckpoint | None] = {}
+        self._told: dict[int, tuple[str, str | None, Source, int, tuple[str, ...]]] = {}
+        """By order, what is to be told of the checkpoints that are being stored."""
         self.awaited: set[int] = set()
         """Orders of the saves that must end before the engine goes on."""
         self._parked: dict[str, SaveWrites] = {}
@@ -176,7 +187,11 @@ class Saving:
     def _issue(self, decision: Decision, action: SaveCheckpoint | SaveWrites) -> None:
         self._order += 1
         action.order = self._order
-        self._saves[action.order] = action if isinstance(action, SaveCheckpoint) else None
+        if isinstance(action, SaveCheckpoint) and self._settings.wants & CheckpointSaved.bit:
+            # Not the action: its values would be kept until the report, which may be long after.
+            checkpoint_id, metadata = action.checkpoint["id"], action.metadata
+            told = (checkpoint_id, action.parent_id, metadata["source"], metadata["step"], tuple(action.new_versions))
+            self._told[action.order] = told
         if action.is_awaited:
             self.awaited.add(action.order)
         decision.actions.append(action)
@@ -184,20 +199,10 @@ class Saving:
     def ended(self, decision: Decision, order: int, error: BaseException | None, at_ns: int) -> None:
         """Take note that a save was carried out or failed."""
         self.awaited.discard(order)
-        action = self._saves.pop(order, None)
-        settings = self._settings
-        if action is not None and settings.wants & CheckpointSaved.bit:
-            found = action.checkpoint
+        told = self._told.pop(order, None)
+        if told is not None:
+            checkpoint_id, parent_id, source, step, changed = told
+            settings = self._settings
             decision.events.append(
-                CheckpointSaved(
-                    settings.run_id,
-                    settings.ns,
-                    action.metadata["step"],
-                    at_ns,
-                    found["id"],
-                    action.parent_id,
-                    action.metadata["source"],
-                    tuple(action.new_versions),
-                    error,
-                )
+                CheckpointSaved(settings.run_id, settings.ns, step, at_ns, checkpoint_id, parent_id, source, changed, error)
             )

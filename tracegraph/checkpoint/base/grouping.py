@@ -7,6 +7,7 @@ from copy import deepcopy
 
 from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_of, config_of
 from tracegraph.checkpoint.base.build import copy_checkpoint
+from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import BaseCheckpointSaver, Config
 from tracegraph.constants import MISSING, Missing
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, NewCheckpoint, TaskWrites, Write
@@ -68,7 +69,7 @@ def _checkpoint(
     _thread_id, _ns, parent_id = address_of(config)
     return NewCheckpoint(
         checkpoint=copy_checkpoint(checkpoint),
-        metadata=deepcopy(metadata),
+        metadata=deepcopy(get_checkpoint_metadata(config, metadata)),
         new_versions=new_versions,
         parent_id=parent_id,
         expect_head=expect_head,

@@ -137,9 +137,9 @@ class BaseCheckpointSaver:
     def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
         """Store what a run saved, in this order; if it raises, nothing of it is stored.
 
-        *config* addresses the thread and namespace that all of it belongs to. Checkpoints and metadata are the saver's from
-        now on; channel values and writes are not. A saver without this method gets :meth:`put` and :meth:`put_writes`
-        instead; one with it saves itself a transaction each.
+        *config* addresses the thread and namespace that all of it belongs to. Checkpoints and metadata, to which nothing
+        of the config's is added any more, are the saver's from now on; channel values and writes are not. A saver without
+        this method gets :meth:`put` and :meth:`put_writes` instead; one with it saves itself a transaction each.
         """
         raise self._lacks("put_group")
 

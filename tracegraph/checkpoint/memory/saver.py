@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar
 from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.grouping import GroupingSaver
 from tracegraph.checkpoint.base.growth import with_increment
-from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
 from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
@@ -70,14 +69,14 @@ class InMemorySaver(GroupingSaver):
             group = Group(thread_id, ns)
             for save in saves:
                 if isinstance(save, NewCheckpoint):
-                    self._keep_checkpoint(group, config, save)
+                    self._keep_checkpoint(group, save)
                 else:
                     self._keep_writes(group, save)
             with self._lock:
                 # Not, if somebody deleted in the meantime what a value was to be added to.
                 is_stored = self._shelves.add_group(group)
 
-    def _keep_checkpoint(self, group: Group, config: Config, save: NewCheckpoint) -> None:
+    def _keep_checkpoint(self, group: Group, save: NewCheckpoint) -> None:
         values, serde = save.checkpoint["channel_values"], self.serde
         for name, version in save.new_versions.items():
             key = (group.thread_id, group.ns, name, version)
@@ -86,8 +85,7 @@ class InMemorySaver(GroupingSaver):
             else:
                 group.blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
         record: Checkpoint = {**save.checkpoint, "channel_values": {}}
-        metadata = get_checkpoint_metadata(config, save.metadata)
-        group.checkpoints.append((KeptCheckpoint(record, metadata, save.parent_id), save.expect_head))
+        group.checkpoints.append((KeptCheckpoint(record, save.metadata, save.parent_id), save.expect_head))
 
     def _grown(self, group: Group, name: str, increment: Increment) -> KeptGrowth | None:
         growth, version, items = increment

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A stored checkpoint, its values and its tasks' writes as bytes."""
+    """A stored checkpoint with its short values, its other values and its tasks' writes as bytes."""
 
     checkpoint: Checkpoint
     metadata: CheckpointMetadata
@@ -95,9 +95,12 @@ class Operations:
             return None
         place, found_id, parent_id, record, metadata = rows[0]
         checkpoint = checkpoint_of(found_id, record)
-        wanted = {name: self.dialect.version(version) for name, version in checkpoint["channel_versions"].items()}
-        values: Any = yield Rows(self.sql.values, (json.dumps(wanted, ensure_ascii=False), place, place, place))
-        values.sort(key=itemgetter(4), reverse=True)
+        inside, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+        wanted = {name: self.dialect.version(version) for name, version in versions.items() if name not in inside}
+        values: Any = []
+        if wanted:
+            values = yield Rows(self.sql.values, (json.dumps(wanted, ensure_ascii=False), place, place, place))
+            values.sort(key=itemgetter(4), reverse=True)
         writes: Any = yield Rows(sql.GET_WRITES, (place, found_id))
         return Found(checkpoint, metadata_of(metadata), parent_id, values, writes)
 

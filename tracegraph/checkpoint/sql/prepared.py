@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.joining import Join, joining_of
-from tracegraph.checkpoint.sql.rows import dumped, metadata_text, record_of
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tracegraph.checkpoint.sql.rows import dumped, metadata_text, record_of, short_values
 from tracegraph.constants import Missing
 from tracegraph.records import Growth, NewCheckpoint, TaskWrites, Version
 
@@ -56,9 +56,7 @@ class PreparedWrites(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-def prepared(
-    serde: SerializerProtocol, config: dict[str, Any], saves: Sequence[NewCheckpoint | TaskWrites]
-) -> list[PreparedCheckpoint | PreparedWrites]:
+def prepared(serde: SerializerProtocol, saves: Sequence[NewCheckpoint | TaskWrites]) -> list[PreparedCheckpoint | PreparedWrites]:
     """Return what to store for each save.
 
     Raises:
@@ -67,14 +65,15 @@ def prepared(
         InvalidInputError: the metadata cannot be stored as JSON.
     """
     return [
-        _checkpoint(serde, config, save) if isinstance(save, NewCheckpoint) else PreparedWrites(_writes(serde, save))
-        for save in saves
+        _checkpoint(serde, save) if isinstance(save, NewCheckpoint) else PreparedWrites(_writes(serde, save)) for save in saves
     ]
 
 
-def _checkpoint(serde: SerializerProtocol, config: dict[str, Any], save: NewCheckpoint) -> PreparedCheckpoint:
+def _checkpoint(serde: SerializerProtocol, save: NewCheckpoint) -> PreparedCheckpoint:
     checkpoint, increments = save.checkpoint, save.increments
     values = checkpoint["channel_values"]
+    # A serialiser of another kind may be there to hide what is stored.
+    inside = short_values(values, checkpoint["channel_versions"]) if type(serde) is JsonPlusSerializer else {}
     blobs: list[Blob] = []
     grown: list[GrownBlob] = []
     for name, version in save.new_versions.items():
@@ -82,16 +81,15 @@ def _checkpoint(serde: SerializerProtocol, config: dict[str, Any], save: NewChec
             growth, base, items = increments[name]
             whole = partial(dumped, serde, name, values[name])
             grown.append(GrownBlob(name, version, dumped(serde, name, items), base, growth, whole, joining_of(serde)))
-        elif name in values:
+        elif name in values and name not in inside:
             blobs.append(Blob(name, version, dumped(serde, name, values[name])))
-    metadata = get_checkpoint_metadata(config, save.metadata)
-    run_id = metadata.get("run_id")
+    run_id = save.metadata.get("run_id")
     row = (
         checkpoint["id"],
         save.parent_id,
         None if run_id is None else str(run_id),
-        record_of(checkpoint),
-        metadata_text(metadata),
+        record_of(checkpoint, inside),
+        metadata_text(save.metadata),
     )
     return PreparedCheckpoint(row, save.expect_head, blobs, grown)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import NoneType
 from typing import Any, TypeAlias, cast
 
 from msgpack import packb, unpackb  # type: ignore[import-untyped]
@@ -17,7 +18,18 @@ from tracegraph.constants import ERROR
 from tracegraph.errors import InvalidInputError
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth, Version
 
-__all__ = ["Part", "checkpoint_of", "dumped", "matches", "metadata_of", "metadata_text", "record_of", "short", "values_of"]
+__all__ = [
+    "Part",
+    "checkpoint_of",
+    "dumped",
+    "matches",
+    "metadata_of",
+    "metadata_text",
+    "record_of",
+    "short",
+    "short_values",
+    "values_of",
+]
 
 Part: TypeAlias = tuple[str, str, bytes, Growth | None, int]
 """(channel, kind, value, growth, depth) of a value: the deepest part is the whole value that the others were added to"""
@@ -26,6 +38,8 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode  # jso
 _COUNTER_DIGITS = 32
 _VERSION_LENGTH = 49
 _BEFORE_A = ord("a") - 1
+_SHORT = frozenset({NoneType, bool, int, float, str})
+_LONGEST = 64
 
 
 # A version is written with every checkpoint until the next one of its channel.
@@ -49,8 +63,20 @@ def _long(stored: Version) -> Version:
     return stored[1:] if stored[0] == "=" else stored[1:].rjust(_VERSION_LENGTH, "0")
 
 
-def record_of(checkpoint: Checkpoint) -> bytes:
-    """Return a checkpoint without its values, each name and each version written once.
+def short_values(values: Mapping[str, Any], versions: ChannelVersions) -> dict[str, Any]:
+    """Return those that a record takes in: as msgpack has them, and no longer than a row of their own would be wide."""
+    return {name: value for name, value in values.items() if type(value) in _SHORT and _is_short(value) and name in versions}
+
+
+def _is_short(value: Any) -> bool:
+    kind = type(value)
+    if kind is str:
+        return len(value) <= _LONGEST and value.isascii()
+    return kind is not int or -(2**63) <= value < 2**63
+
+
+def record_of(checkpoint: Checkpoint, inside: Mapping[str, Any]) -> bytes:
+    """Return a checkpoint with no values but those *inside*, each name and each version written once.
 
     A checkpoint of a small graph names each channel and version about three times, and the versions are long.
     """
@@ -69,21 +95,23 @@ def record_of(checkpoint: Checkpoint) -> bytes:
     }
     updated = checkpoint.get("updated_channels")
     marks = None if updated is None else [names.setdefault(name, len(names)) for name in updated]
+    values = [part for name, value in inside.items() for part in (names.setdefault(name, len(names)), value)]
     packed: bytes = packb(
-        [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks]
+        [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks, values]
     )
     return packed
 
 
 def checkpoint_of(checkpoint_id: str, record: bytes) -> Checkpoint:
-    """Return what :func:`record_of` was given, without values."""
-    v, ts, names, stored, numbered, seen, marks = unpackb(record)
+    """Return what :func:`record_of` was given, without other values than those inside."""
+    v, ts, names, stored, numbered, seen, marks, *more = unpackb(record)
     versions = [_long(version) for version in stored]
+    pairs = iter(more[0] if more else ())  # records of the first versions had no values
     return Checkpoint(
         v=v,
         id=checkpoint_id,
         ts=ts,
-        channel_values={},
+        channel_values={names[number]: value for number, value in zip(pairs, pairs, strict=True)},
         channel_versions={name: versions[number] for name, number in zip(names, numbered, strict=False)},
         versions_seen={node: _seen(names, versions, numbers) for node, numbers in seen.items()},
         updated_channels=None if marks is None else [names[number] for number in marks],

@@ -43,7 +43,7 @@ class SqlSaver(GroupingSaver):
 
     def _storing(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> Operation[None]:
         thread_id, ns, _ = address_of(config)
-        return self._operations.put_group(thread_id, ns, prepared(self.serde, config, saves))
+        return self._operations.put_group(thread_id, ns, prepared(self.serde, saves))
 
     def _reading(self, config: Config) -> Operation[Found | None]:
         thread_id, ns, checkpoint_id = address_of(config)
@@ -51,7 +51,7 @@ class SqlSaver(GroupingSaver):
 
     def _tuple_of(self, thread_id: str, ns: str, found: Found) -> CheckpointTuple:
         checkpoint, load = found.checkpoint, self.serde.loads_typed
-        checkpoint["channel_values"] = values_of(self.serde, found.values)
+        checkpoint["channel_values"] |= values_of(self.serde, found.values)
         return CheckpointTuple(
             config=config_of(thread_id, ns, checkpoint["id"]),
             checkpoint=checkpoint,
