@@ -13,6 +13,7 @@ from tracegraph.checkpoint.base.errors import UnsavableValueError
 from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
+from tracegraph.checkpoint.sql.errors import unstorable
 from tracegraph.constants import ERROR
 from tracegraph.errors import InvalidInputError
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth, Version
@@ -53,6 +54,9 @@ def record_of(checkpoint: Checkpoint) -> bytes:
     """Return a checkpoint without its values, each name and each version written once.
 
     A checkpoint of a small graph names each channel and version about three times, and the versions are long.
+
+    Raises:
+        InvalidInputError: a name has letters that are none.
     """
     names: dict[str, int] = {}
     versions: dict[Version, int] = {}
@@ -69,9 +73,11 @@ def record_of(checkpoint: Checkpoint) -> bytes:
     }
     updated = checkpoint.get("updated_channels")
     marks = None if updated is None else [names.setdefault(name, len(names)) for name in updated]
-    packed: bytes = packb(
-        [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks]
-    )
+    record = [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks]
+    try:
+        packed: bytes = packb(record)
+    except UnicodeEncodeError as reason:
+        raise unstorable(reason) from reason
     return packed
 
 
