@@ -40,8 +40,7 @@ class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
         self, conn: Conn, pipe: AsyncPipeline | None = None, serde: SerializerProtocol | None = None, *, pipeline: bool = True
     ) -> None:
         if not isinstance(conn, AsyncConnection | AsyncConnectionPool):
-            wanted = "psycopg's AsyncConnection or AsyncConnectionPool"
-            raise TypeError(f"AsyncPostgresSaver takes {wanted}, not {type(conn).__qualname__}")
+            raise TypeError(f"it takes psycopg's AsyncConnection or AsyncConnectionPool, not {type(conn).__qualname__}")
         super().__init__(PostgresDialect(), serde)
         self.conn = conn
         self.pipe = pipe

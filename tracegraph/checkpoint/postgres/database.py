@@ -83,12 +83,18 @@ def checked(conn_string: str) -> str:
     """
     try:
         conninfo_to_dict(conn_string)
+        _, slashes, after = conn_string.partition("://")
+        place, _, name = after.partition("?")[0].partition("/")
+        # Of a password with these letters half would be taken for the host, or the database, and be named in errors.
+        is_clear = not slashes or not (place.count("@") > 1 or "@" in name)
     except psycopg.Error:
-        # What psycopg says quotes the text, perhaps with the password in it.
+        is_clear = False
+    if not is_clear:
+        # Neither the text nor what psycopg says of it, for there may be a password in it.
         raise InvalidInputError(
             "this is no connection string of PostgreSQL (not shown, for it may hold a password); give one like "
             "'postgresql://user@host:5432/database', with letters such as @ and / in names and passwords percent-encoded"
-        ) from None
+        )
     return conn_string
 
 

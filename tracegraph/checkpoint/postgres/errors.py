@@ -86,11 +86,10 @@ def told(database: str, error: psycopg.Error | UnicodeEncodeError) -> PostgresSa
 
 
 def _reason(error: psycopg.Error, state: str | None, detail: str) -> str:
-    match error:
-        case PoolTimeout() | TooManyRequests():
-            return "busy"
-        case PoolClosed():
-            return "closed"
+    if isinstance(error, PoolTimeout | TooManyRequests):
+        return "busy"
+    if isinstance(error, PoolClosed):
+        return "closed"
     if state is None:
         if "connection is closed" in detail:
             return "closed"
