@@ -64,8 +64,13 @@ def running_loop() -> Iterator[Run]:
     try:
         yield lambda call: asyncio.run_coroutine_threadsafe(call, loop).result()
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        if loop.is_running():
+            loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        if left := asyncio.all_tasks(loop):
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(left))
         loop.close()
 
 

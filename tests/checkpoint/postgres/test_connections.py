@@ -99,24 +99,24 @@ def test_prepared_statements_behind_a_pooler_are_named_as_the_mistake(pgbouncer_
 )
 @pytest.mark.parametrize("pipeline", [True, False])
 def test_threads_share_one_connection_of_the_users(
-    postgres_url: str, is_async: bool, pipeline: bool, options: dict[str, Any]
+    emptied_tables: str, is_async: bool, pipeline: bool, options: dict[str, Any]
 ) -> None:
     """Whatever its habits are; what was saved is committed."""
     with wrapping(
-        lambda: psycopg.connect(postgres_url, **options),
-        lambda: psycopg.AsyncConnection.connect(postgres_url, **options),
+        lambda: psycopg.connect(emptied_tables, **options),
+        lambda: psycopg.AsyncConnection.connect(emptied_tables, **options),
         is_async=is_async,
         pipeline=pipeline,
     ) as saver:
         work_on(saver)
 
-        assert asked(postgres_url, "SELECT count(*) FROM tracegraph_checkpoints") == [(7,)]
+        assert asked(emptied_tables, "SELECT count(*) FROM tracegraph_checkpoints") == [(7,)]
 
 
 @pytest.mark.parametrize("kind", [psycopg.ClientCursor, psycopg.RawCursor])
-def test_cursors_of_another_kind_do_not_matter(postgres_url: str, kind: Any) -> None:
+def test_cursors_of_another_kind_do_not_matter(emptied_tables: str, kind: Any) -> None:
     """They want other placeholders, or none."""
-    with psycopg.connect(postgres_url, cursor_factory=kind) as connection:
+    with psycopg.connect(emptied_tables, cursor_factory=kind) as connection:
         saver = Called(PostgresSaver(connection))
         saved = put(saver)
 
@@ -124,20 +124,20 @@ def test_cursors_of_another_kind_do_not_matter(postgres_url: str, kind: Any) -> 
 
 
 @pytest.mark.parametrize("pools", [(ConnectionPool, AsyncConnectionPool), (NullConnectionPool, AsyncNullConnectionPool)])
-def test_threads_share_a_pool_of_the_users(postgres_url: str, is_async: bool, pools: Any) -> None:
+def test_threads_share_a_pool_of_the_users(emptied_tables: str, is_async: bool, pools: Any) -> None:
     """With psycopg's own defaults, which are neither autocommit nor tuples."""
     settings: Any = {"kwargs": {"row_factory": dict_row}, "min_size": 0, "max_size": 3}
     with wrapping(
-        lambda: pools[0](postgres_url, open=True, **settings),
-        lambda: pools[1](postgres_url, open=False, **settings),
+        lambda: pools[0](emptied_tables, open=True, **settings),
+        lambda: pools[1](emptied_tables, open=False, **settings),
         is_async=is_async,
     ) as saver:
         work_on(saver)
 
 
-def test_pipeline_of_the_users_is_used(postgres_url: str) -> None:
+def test_pipeline_of_the_users_is_used(emptied_tables: str) -> None:
     """As in programs written for LangGraph; what the user has sent before is not disturbed."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.pipeline() as pipe:
+    with psycopg.connect(emptied_tables, autocommit=True) as connection, connection.pipeline() as pipe:
         saver = Called(PostgresSaver(connection, pipe))
         cursor = connection.execute("SELECT 42")
         saved = put(saver)
