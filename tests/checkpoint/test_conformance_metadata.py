@@ -41,11 +41,11 @@ VALUES: list[Any] = [
 
 def test_metadata_comes_back_as_it_was(saver: Saver) -> None:
     """The types of numbers too."""
-    config, _ = saver.save(metadata={"values": VALUES, "key with \"quotes\" – ü": 1}, a=1)
+    config, _ = saver.save(metadata={"values": VALUES, 'key with "quotes" – ü': 1}, a=1)
 
     found = saver.get_tuple(config).metadata
 
-    assert repr(found) == repr({"values": VALUES, "key with \"quotes\" – ü": 1})
+    assert repr(found) == repr({"values": VALUES, 'key with "quotes" – ü': 1})
 
 
 def test_filters_find_what_python_takes_for_equal(saver: Saver) -> None:
@@ -73,5 +73,11 @@ def test_filters_on_several_keys_all_have_to_fit(saver: Saver) -> None:
     saver.save(metadata={"a": 1, 'b"]$.': "x", "c%s?": [True]}, a=1)
     saver.save(metadata={"a": 1, 'b"]$.': "y", "c%s?": [True]}, a=1)
 
-    for wanted, count in [({}, 2), ({"a": True}, 2), ({"a": 1, 'b"]$.': "x"}, 1), ({'b"]$.': "y", "c%s?": [1]}, 1), ({"d": None}, 0)]:
+    for wanted, count in [
+        ({}, 2),
+        ({"a": True}, 2),
+        ({"a": 1, 'b"]$.': "x"}, 1),
+        ({'b"]$.': "y", "c%s?": [1]}, 1),
+        ({"d": None}, 0),
+    ]:
         assert len(saver.list(None, filter=wanted)) == count, wanted

@@ -130,7 +130,9 @@ def asked(url: str, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
 
 def terminated(url: str) -> int:
     """End everybody's sessions on a database, as a restart of the server does; return how many there were."""
-    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type LIKE 'client%'"
+    others = (
+        "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type LIKE 'client%'"
+    )
     return len(asked(url, f"SELECT pg_terminate_backend(pid, 10000) {others}"))
 
 

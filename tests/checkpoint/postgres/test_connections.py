@@ -158,7 +158,9 @@ def test_isolation_level_of_the_users_does_not_hide_other_saves(postgres_url: st
             waiting = pool.submit(lambda: put(saver, expect_head=first))
             while not asked(postgres_url, "SELECT 1 FROM pg_locks WHERE NOT granted"):
                 pass
-            other.execute("INSERT INTO tracegraph_checkpoints SELECT place, 'z', id, NULL, record, metadata FROM tracegraph_checkpoints")
+            other.execute(
+                "INSERT INTO tracegraph_checkpoints SELECT place, 'z', id, NULL, record, metadata FROM tracegraph_checkpoints"
+            )
             other.commit()
 
             with pytest.raises(Exception, match="is now at 'z'"):

@@ -104,9 +104,9 @@ def test_server_that_is_not_there_is_reported_at_once_and_without_the_password(i
     """Not after the half minute that a pool keeps trying for; the server's own words are in it."""
     url = f"postgresql://me:{SECRET}@/checkpoints?host=%2Fnowhere%2Fat%2Fall"
 
-    with pytest.raises(PostgresSaverError, match=r"'checkpoints on /nowhere/at/all'.*No such file") as caught:
-        with opened(url, is_async=is_async):
-            pass
+    words = r"'checkpoints on /nowhere/at/all'.*No such file"
+    with pytest.raises(PostgresSaverError, match=words) as caught, opened(url, is_async=is_async):
+        pass
 
     assert caught.value.reason == "unreachable"
     assert SECRET not in str(caught.value)
@@ -171,7 +171,10 @@ def test_newer_tables_are_refused(postgres_url: str, is_async: bool) -> None:
         put(saver)
     asked(postgres_url, "UPDATE tracegraph_schema SET version = 99")
 
-    with opened(postgres_url, is_async=is_async) as saver, pytest.raises(PostgresSaverError, match="version 99.*upgrade") as caught:
+    with (
+        opened(postgres_url, is_async=is_async) as saver,
+        pytest.raises(PostgresSaverError, match="version 99.*upgrade") as caught,
+    ):
         saver.get_tuple(THREAD)
 
     assert caught.value.reason == "newer"
@@ -314,7 +317,9 @@ def test_block_that_a_forked_process_leaves_closes_nothing(postgres_url: str, mo
     saver.conn.close()
 
 
-@pytest.mark.parametrize("error", [psycopg.errors.lookup(state) for state in _STATES if len(state) == 5], ids=lambda e: e.__name__)
+@pytest.mark.parametrize(
+    "error", [psycopg.errors.lookup(state) for state in _STATES if len(state) == 5], ids=lambda e: e.__name__
+)
 def test_every_state_of_the_server_has_a_reason_with_advice(error: type[psycopg.Error]) -> None:
     """The names of states are those of the server's documentation, so a mistyped one is not found."""
     found = told("db", error("what the server says\nDETAIL: what the user stored"))

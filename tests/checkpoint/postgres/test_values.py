@@ -55,7 +55,7 @@ def test_letters_that_postgres_lacks_are_refused(saver: Called, where: str, text
     assert (found.config, found.pending_writes, len(saver.list_threads())) == (kept, [], 1)
 
 
-@pytest.mark.parametrize("text", [NUL, "\U0001f600", "'; DROP TABLE tracegraph_writes; --", "%s ? %(a)s", "{x,\"y\"}\\", ""])
+@pytest.mark.parametrize("text", [NUL, "\U0001f600", "'; DROP TABLE tracegraph_writes; --", "%s ? %(a)s", '{x,"y"}\\', ""])
 def test_values_and_names_may_hold_any_text_else(saver: Called, text: str) -> None:
     """Values any text at all."""
     name = text.replace("\0", "0")
