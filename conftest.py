@@ -1,4 +1,4 @@
-"""Makes the modules of ``tests/support`` importable from every test, and its fixtures known."""
+"""Makes the modules of ``tests/support`` importable from every test, and its fixtures known, to the documentation's pages too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+sys.path.insert(0, str(Path(__file__).parent / "tests" / "support"))
 
 # Every run of every test checks the engine's invariants after every report.
 os.environ.setdefault("TRACEGRAPH_CHECK", "1")
