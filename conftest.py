@@ -11,4 +11,4 @@ sys.path.insert(0, str(Path(__file__).parent / "tests" / "support"))
 # Every run of every test checks the engine's invariants after every report.
 os.environ.setdefault("TRACEGRAPH_CHECK", "1")
 
-from postgres_fixtures import *  # noqa: E402, F403  # only importable now
+from postgres_fixtures import *  # noqa: F403  # only importable now
