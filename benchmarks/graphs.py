@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 __all__ = ["SCENARIOS", "Case", "Scenario", "load"]
 
 Library: TypeAlias = SimpleNamespace
-"""StateGraph, START, END and Send of one library."""
+"""StateGraph, START, END, Send and DeltaChannel of one library."""
 
 
 def load(name: str) -> Library:
@@ -23,8 +23,10 @@ def load(name: str) -> Library:
 
     Both libraries have the same import paths, so there is nothing else to inject.
     """
-    graph, types = import_module(f"{name}.graph"), import_module(f"{name}.types")
-    return SimpleNamespace(StateGraph=graph.StateGraph, START=graph.START, END=graph.END, Send=types.Send)
+    graph, types, channels = (import_module(f"{name}.{room}") for room in ("graph", "types", "channels"))
+    return SimpleNamespace(
+        StateGraph=graph.StateGraph, START=graph.START, END=graph.END, Send=types.Send, DeltaChannel=channels.DeltaChannel
+    )
 
 
 @dataclass(frozen=True)

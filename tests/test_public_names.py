@@ -24,6 +24,7 @@ PUBLIC_MODULES = (
     "tracegraph.events",
     "tracegraph.func",
     "tracegraph.graph",
+    "tracegraph.interop.langgraph",
     "tracegraph.managed",
     "tracegraph.messages",
     "tracegraph.pregel",

@@ -41,11 +41,17 @@ PREVIOUS: Final = "__previous__"
 TRACE: Final = "__trace__"
 """W3C traceparents of the task's span and of the run's root, beside an INTERRUPT or ERROR."""
 
+DETOURS: Final = "__detours__"
+"""Key of a checkpoint's metadata: what lies between it and its ancestors in time, but on other branches of the thread."""
+
 SKIPPED_WRITES: Final = frozenset({NO_WRITES, "__pregel_push", RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, TRACE})
 """Write channels that never reach a state channel."""
 
 UNFINISHED_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, TRACE})
 """A task whose record holds only these has not finished."""
+
+STRICT_RESUME: Final = "__pregel_strict_resume"
+"""Key of ``configurable``: an empty map of answers is an error too."""
 
 PUSH: Final = "__pregel_push"
 PULL: Final = "__pregel_pull"

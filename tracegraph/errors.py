@@ -10,6 +10,7 @@ The type says whose fault it is::
     GraphRecursionError(RecursionError)   the step limit was reached; the thread stays resumable
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
     UnknownInterruptError                 an answer to a question nobody asked
+    InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
     ThreadConflictError                   two runs wrote one thread
     GraphBubbleUp                         control flow, never a failure
       GraphInterrupt, ParentCommand, GraphDrained
@@ -38,6 +39,7 @@ __all__ = [
     "GraphDrained",
     "GraphInterrupt",
     "GraphRecursionError",
+    "InvalidAnswerError",
     "InvalidInputError",
     "InvalidUpdateError",
     "NodeCancelledError",
@@ -178,6 +180,21 @@ class UnknownInterruptError(_Coded, RuntimeError):
         self.interrupt_ids = tuple(interrupt_ids)
         self.pending_ids = tuple(pending_ids)
         super().__init__(message)
+
+
+class InvalidAnswerError(_Coded, ValueError):
+    """An answer that does not fit the question's ``response_schema``. Nothing took it: the question is still open."""
+
+    code = "TG305"
+
+    def __init__(self, node: str, *, interrupt_id: str, answer: object, reason: BaseException) -> None:
+        self.node = node
+        self.interrupt_id = interrupt_id
+        self.answer = answer
+        super().__init__(
+            f"the answer {answer!r} does not fit what node {node!r} asks in question {interrupt_id!r}, which stays open; "
+            f"resume with one that does: {reason}"
+        )
 
 
 class NodeTimeoutError(_Coded, Exception):

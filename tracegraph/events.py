@@ -54,6 +54,7 @@ __all__ = [
     "TaskStatus",
     "ToolEnded",
     "ToolStarted",
+    "TurnTaken",
     "UnknownKeyIgnored",
     "every_kind",
     "kinds",
@@ -297,6 +298,13 @@ class ErrorHandled(_Event):
 
 
 @dataclass(slots=True)
+class TurnTaken(_Event):
+    """A run of a graph whose runs take turns has its turn on the thread, after waiting so long for those before it."""
+
+    waited_ns: int
+
+
+@dataclass(slots=True)
 class Drained(_Event):
     """The run stops between two supersteps because it was asked to."""
 
@@ -444,6 +452,7 @@ Event: TypeAlias = (
     | Resumed
     | ErrorHandled
     | Drained
+    | TurnTaken
     | JoinStarved
     | UnknownKeyIgnored
     | ReportIgnored

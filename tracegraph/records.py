@@ -18,6 +18,7 @@ __all__ = [
     "CheckpointMetadata",
     "CheckpointTuple",
     "DeltaChannelHistory",
+    "Detour",
     "Growth",
     "Increment",
     "NewCheckpoint",
@@ -37,6 +38,17 @@ Write: TypeAlias = tuple[str, Any]
 
 PendingWrite: TypeAlias = tuple[str, str, Any]
 """(task id, channel, value)"""
+
+
+class Detour(NamedTuple):
+    """Ids of checkpoints, in all namespaces of a thread, that a branch has left behind: those after *since*, up to *until*.
+
+    But not those of graphs inside made while the branching one was at *kept* (empty: those too).
+    """
+
+    since: str
+    until: str
+    kept: str = ""
 
 
 class Checkpoint(TypedDict):
@@ -59,6 +71,7 @@ class CheckpointMetadata(TypedDict, total=False):
     parents: dict[str, str]
     run_id: str
     __trace__: list[str]
+    __detours__: list[list[str]]
 
 
 class CheckpointTuple(NamedTuple):

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tracegraph.checkpoint.base.id import uuid6
+
 Saver = Any
 
 
@@ -105,6 +107,18 @@ def test_pruning_keeps_the_newest_checkpoint_of_each_namespace(saver: Saver) -> 
     assert (found.checkpoint, found.parent_config) == (second, None)
     assert found.pending_writes == [("t1", "a", 3)]
     assert len(saver.list(at("2"))) == len(other)
+
+
+def test_pruning_spares_a_call_whose_root_checkpoint_is_not_there_yet(saver: Saver) -> None:
+    """Runs save in the background, so a subgraph's checkpoint may come before the one it belongs to; some name none."""
+    saver.save(a=1)
+    _, newest = saver.save(a=2)
+    early, _ = saver.save(ns="node:early", metadata={"parents": {"": str(uuid6(after=newest["id"]))}}, a=3)
+    rootless, _ = saver.save(ns="node:rootless", metadata={"parents": {}}, a=4)
+
+    saver.prune(["1"])
+
+    assert [t.config for t in saver.list(at(ns=None))] == [rootless, early, at(checkpoint_id=newest["id"])]
 
 
 def test_pruning_can_delete(saver: Saver) -> None:

@@ -15,6 +15,7 @@ from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.serde.pickled import PickleSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.database import connect
+from tracegraph.constants import MISSING
 from tracegraph.graph import START, StateGraph
 
 THREAD: dict[str, Any] = {"configurable": {"thread_id": "t"}}
@@ -164,3 +165,22 @@ def test_a_value_whose_base_is_gone_is_stored_whole() -> None:
         graph.compile(checkpointer=saver).invoke({"log": []}, THREAD, durability="sync")
 
         assert saver.get(THREAD)["channel_values"]["log"] == [*range(6)]  # type: ignore[index]
+
+
+def test_delta_history_is_a_seed_and_the_writes_since(saver: Any, is_async: bool) -> None:
+    """For a checkpoint in the middle: what was stored before it, and what its parents' tasks wrote; not its own tasks'."""
+    app = looping(saver.saver, 5)
+    _ = saver.run(app.ainvoke({"log": []}, THREAD)) if is_async else app.invoke({"log": []}, THREAD)
+    configs = [found.config for found in saver.list(THREAD)]  # newest first: six supersteps and the input
+
+    history = saver.get_delta_channel_history(config=configs[2], channels=["table", "log", "absent"])
+
+    table = app.channels["table"]
+    value = table.replay(table.load(history["table"].get("seed", MISSING)), [write for _, _, write in history["table"]["writes"]])
+    assert value == {"0": 0, "1": 1, "2": 2}
+    assert history["log"]["seed"] == [f"{n:0400}" for n in range(2)]
+    assert [write for _, _, write in history["log"]["writes"]] == [[f"{2:0400}"]]
+    assert history["absent"] == {"writes": []}
+    assert saver.get_delta_channel_history(config={"configurable": {"thread_id": "none"}}, channels=["log"]) == {
+        "log": {"writes": []}
+    }

@@ -309,17 +309,31 @@ def store(engine: Engine, decision: Decision, saver: InMemorySaver, address: dic
 
 
 def test_under_sync_writes_are_stored_before_the_checkpoint_that_supersedes_them() -> None:
-    """The step is applied only when its writes are stored, and the next one planned only when the checkpoint is."""
+    """The last task's in the same order as the checkpoint, before it; the next step is planned when both are stored."""
     engine = engine_for(compiled("a"), durability="sync", does_io=True)
     (a,) = tasks_of(past_start(engine))
 
-    written = succeed(engine, a)
-    applied = engine.receive(SaveEnded(only(SaveWrites, written.actions).order), AT_NS)
+    applied = succeed(engine, a)
+    half = engine.receive(SaveEnded(only(SaveWrites, applied.actions).order), AT_NS)
     finished = engine.receive(SaveEnded(only(SaveCheckpoint, applied.actions).order), AT_NS)
 
-    assert [type(action) for action in written.actions] == [SaveWrites]
-    assert [type(action) for action in applied.actions] == [SaveCheckpoint]
+    assert [type(action) for action in applied.actions] == [SaveWrites, SaveCheckpoint]
+    assert half.actions == []
     assert only(Finish, finished.actions).status == "completed"
+
+
+def test_under_sync_a_step_is_applied_only_when_the_writes_of_earlier_tasks_are_stored() -> None:
+    """They may be under way in another thread, and the checkpoint must not overtake them."""
+    engine = engine_for(compiled("a", "b"), durability="sync", does_io=True)
+    a, b = tasks_of(past_start(engine))
+
+    first, second = succeed(engine, a), succeed(engine, b)
+    applied = engine.receive(SaveEnded(only(SaveWrites, first.actions).order), AT_NS)
+
+    assert [type(action) for action in second.actions] == [SaveWrites]
+    assert applied.actions == []
+    applied = engine.receive(SaveEnded(only(SaveWrites, second.actions).order), AT_NS)
+    assert [type(action) for action in applied.actions] == [SaveCheckpoint]
 
 
 def test_under_async_nothing_waits_for_saves() -> None:

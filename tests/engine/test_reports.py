@@ -9,10 +9,11 @@ from by_hand import AT_NS, engine_for, events_of, only, started, succeed, tasks_
 from channel_graphs import channel_graph
 
 from tracegraph.drivers.body import Body
-from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, WakeAt
+from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, SaveWrites, WakeAt
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.node import Node
 from tracegraph.engine.reports import (
+    AnswerTaken,
     CloseRequested,
     Report,
     TaskAborted,
@@ -201,3 +202,14 @@ def test_a_run_that_is_failing_begins_no_handler() -> None:
     finish = only(Finish, decision.actions)
     assert [str(error) for error in finish.errors] == ["fatal"]
     assert handled.is_handled
+
+
+def test_an_answer_is_stored_once_and_only_by_the_attempt_that_runs() -> None:
+    """An attempt that is over may have taken it too, but what it says comes too late."""
+    engine, x = in_second_attempt(durability="sync")
+    x.answers, x.is_answer_held = ("yes",), True
+
+    assert engine.receive(AnswerTaken(x, 1), AT_NS).actions == []
+    stored = only(SaveWrites, engine.receive(AnswerTaken(x, 2), AT_NS).actions)
+    assert list(stored.writes) == [("__resume__", ["yes"])]
+    assert engine.receive(AnswerTaken(x, 2), AT_NS).actions == []

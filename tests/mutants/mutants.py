@@ -78,4 +78,14 @@ MUTANTS = (
         ),
         (ENGINE_FACTS, "tests/cases/test_bad_input.py"),
     ),
+    Mutant(
+        "an Overwrite of a nested field that merges",
+        (Edit("engine/nesting.py", "for name in self.parts if is_overwrite else [", "for name in ["),),
+        ("tests/properties/test_nested_fields.py",),
+    ),
+    Mutant(
+        "a split value that is not saved",
+        (Edit("engine/apply.py", "self.changed.update(moved)", "moved.clear()"),),
+        ("tests/nested/test_checkpoints.py",),
+    ),
 )

@@ -42,6 +42,7 @@ from tracegraph.events import (
     TaskStarted,
     ToolEnded,
     ToolStarted,
+    TurnTaken,
     UnknownKeyIgnored,
     kinds,
 )
@@ -139,7 +140,7 @@ class HandlerObserver:
                 return self._of_the_loop(event)
             case StateUpdated() | CheckpointStarted() | CacheLooked() | ErrorHandled() | Drained() | JoinStarved():
                 return None
-            case UnknownKeyIgnored() | ReportIgnored() | ObserverFailed():
+            case UnknownKeyIgnored() | ReportIgnored() | ObserverFailed() | TurnTaken():
                 return None
 
     def _is_below_top(self, event: Event) -> bool:

@@ -7,6 +7,7 @@ from tracegraph.channels.delta import DeltaChannel
 from tracegraph.channels.ephemeral_value import EphemeralValue
 from tracegraph.channels.last_value import LastValue, LastValueAfterFinish
 from tracegraph.channels.named_barrier_value import NamedBarrierValue, NamedBarrierValueAfterFinish
+from tracegraph.channels.nested import Nested
 from tracegraph.channels.topic import Topic
 from tracegraph.channels.untracked_value import UntrackedValue
 
@@ -20,6 +21,7 @@ __all__ = [
     "LastValueAfterFinish",
     "NamedBarrierValue",
     "NamedBarrierValueAfterFinish",
+    "Nested",
     "RuleChannel",
     "Topic",
     "UntrackedValue",

@@ -248,3 +248,37 @@ def graph(
 
     with _reported():
         draw_graph(target, xray=xray, is_json=is_json)
+
+
+@app.command(name="import-langgraph")
+def import_langgraph(
+    database: Annotated[str, typer.Argument(metavar="DB", help="LangGraph's SQLite file, or a postgresql:// URL.")],
+    thread: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A thread to import; may be repeated. All if none.")
+    ] = None,
+    db: Db = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:GRAPH", help="The graph, for edges that very old threads do not show."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE[:CLASS]", help="A class that stored objects may become again; may be repeated."),
+    ] = None,
+    unknown_as_data: Annotated[
+        bool,
+        typer.Option("--unknown-as-data", help="Keep objects of other classes as plain data, rather than refuse the thread."),
+    ] = False,
+    is_json: Json = False,
+) -> None:
+    """Import threads from a LangGraph checkpoint database, which is left as it is.
+
+    Exit codes: 0 all threads are there, 1 some were refused, 2 a database cannot be used, 4 there is no such file or thread.
+    """
+    from tracegraph.cli.import_langgraph import ImportOptions
+    from tracegraph.cli.import_langgraph import import_langgraph as import_threads
+
+    with _reported():
+        options = ImportOptions(thread or (), db, graph, allow or (), unknown_as_data, is_json)
+        code = import_threads(database, options)
+    raise typer.Exit(code)

@@ -14,12 +14,13 @@ from urllib.parse import quote, urlsplit
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from tracegraph.checkpoint.sqlite import SqliteSaver, SqliteSaverError
+from tracegraph.checkpoint.sql.errors import DatabaseUnusableError
+from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.cli.output import CliError, ExitCode, fail
 from tracegraph.pregel import Pregel
 from tracegraph_exporters.base import default_path
 
-__all__ = ["OWN_SAVER", "Attached", "attached", "default_database", "no_thread", "open_for_reading"]
+__all__ = ["OWN_SAVER", "Attached", "attached", "default_database", "no_thread", "open_for_reading", "open_for_writing"]
 
 OWN_SAVER = "the graph's own saver (an in-memory one is gone with the process that made it)"
 _POSTGRES = ("postgresql", "postgres")
@@ -77,6 +78,17 @@ def open_for_reading(db: str | None) -> Iterator[tuple[BaseCheckpointSaver, str]
     with _opened(db, may_create=False) as (saver, place):
         saver.serde = JsonPlusSerializer(allowed_msgpack_modules=None)
         yield saver, place
+
+
+@contextmanager
+def open_for_writing(db: str | None) -> Iterator[tuple[BaseCheckpointSaver, str]]:
+    """Open a database, or make it, and name it.
+
+    Raises:
+        CliError: it cannot be used.
+    """
+    with _opened(db, may_create=True) as found:
+        yield found
 
 
 def no_thread(thread_id: str, place: str) -> CliError:
@@ -152,7 +164,7 @@ def _readably() -> Iterator[None]:
     """Turn what a saver raises at a read into one line; what it raises in a run is how that run ended."""
     try:
         yield
-    except (SqliteSaverError, NotImplementedError) as error:
+    except (DatabaseUnusableError, NotImplementedError) as error:
         fail(str(error), error)
     except UnreadableBytesError as error:
         fail(f"{error}; a graph with a serialiser of its own is read with --graph FILE.py:GRAPH", error)

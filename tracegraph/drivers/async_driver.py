@@ -24,9 +24,9 @@ from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
-from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Run
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -98,7 +98,7 @@ class AsyncRun(Run):
             yield
 
     async def _start(self) -> None:
-        begin, links = await arun_flow(load_begin(self.launch))
+        begin, links = await arun_flow(self.opening())
         actions = self.begin(begin, links)
         await self._flush_handlers()
         self.carry_out(actions, will_pop=True)
@@ -381,6 +381,7 @@ class AsyncRun(Run):
         """Wait for background saves, announce the end, let async handlers finish."""
         while self._saving is not None:
             await asyncio.shield(self._saving)
+        await arun_flow(self.leaving())
         self.end()
         self._stop_timer()
         await self._flush_handlers()

@@ -23,7 +23,14 @@ from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
 from tracegraph.engine.retry import matching_policy
 from tracegraph.engine.views import task_input
-from tracegraph.errors import GraphBubbleUp, GraphInterrupt, NodeCancelledError, ParentCommand, TracegraphWarning
+from tracegraph.errors import (
+    GraphBubbleUp,
+    GraphInterrupt,
+    InvalidAnswerError,
+    NodeCancelledError,
+    ParentCommand,
+    TracegraphWarning,
+)
 from tracegraph.events import BranchEnded, BranchStarted
 from tracegraph.types import Command
 
@@ -89,6 +96,8 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
         return failure_report(here, error)
     finally:
         here.is_over = True
+    if here.refused is not None:
+        return failure_report(here, here.refused)
     if here.interrupted is not None:
         warnings.warn(
             f"node {node.name!r} caught the exception of an interrupt; the run pauses all the same. Let GraphInterrupt pass: "
@@ -196,7 +205,8 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     error.add_note(f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {attempt}{thread})")
     policies = here.run.default_retry
     try:
-        policy = matching_policy(task, error, policies)
+        # The same answer would be refused again.
+        policy = None if isinstance(error, InvalidAnswerError) else matching_policy(task, error, policies)
     except Exception as broken:
         broken.__context__ = error
         return TaskFailed(task, attempt, broken)

@@ -6,9 +6,12 @@ carry the orders out.
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
+import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
@@ -21,7 +24,7 @@ from tracegraph.records import CheckpointTuple
 if TYPE_CHECKING:
     from tracegraph.drivers.body import Body
 
-__all__ = ["CallPath", "Effect", "Flow", "GetTuple", "ListTuples", "Save", "arun_flow", "ask", "run_flow"]
+__all__ = ["CallPath", "CallSaver", "Effect", "Flow", "GetTuple", "ListTuples", "Save", "Wait", "arun_flow", "ask", "run_flow"]
 
 T = TypeVar("T")
 
@@ -77,11 +80,26 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
     def carry_out(self) -> list[CheckpointTuple]:
         """Do it, blocking."""
-        return list(self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit))
+        found = self.saver.list(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        try:
+            return list(islice(found, self.limit))  # a saver may count for itself, or not at all
+        finally:
+            if (close := getattr(found, "close", None)) is not None:
+                close()
 
     async def acarry_out(self) -> list[CheckpointTuple]:
         """Do it, awaiting."""
-        return [found async for found in self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)]
+        found = self.saver.alist(self.config, filter=self.filter, before=self.before, limit=self.limit)
+        page: list[CheckpointTuple] = []
+        try:
+            while self.limit is None or len(page) < self.limit:
+                page.append(await anext(found))
+        except StopAsyncIteration:
+            pass
+        finally:
+            if (close := getattr(found, "aclose", None)) is not None:
+                await close()
+        return page
 
 
 @dataclass(slots=True)
@@ -98,6 +116,39 @@ class Save(Effect[None]):
     async def acarry_out(self) -> None:
         """Do it, awaiting."""
         await self.port.astore(self.saves)
+
+
+@dataclass(slots=True)
+class CallSaver(Effect[Any]):
+    """Call a saver's method, or its async twin."""
+
+    saver: BaseCheckpointSaver
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def carry_out(self) -> Any:
+        """Do it, blocking."""
+        return getattr(self.saver, self.method)(*self.args, **self.kwargs)
+
+    async def acarry_out(self) -> Any:
+        """Do it, awaiting."""
+        return await getattr(self.saver, f"a{self.method}")(*self.args, **self.kwargs)
+
+
+@dataclass(slots=True)
+class Wait(Effect[None]):
+    """Let some time pass."""
+
+    seconds: float
+
+    def carry_out(self) -> None:
+        """Do it, blocking."""
+        time.sleep(self.seconds)
+
+    async def acarry_out(self) -> None:
+        """Do it, awaiting."""
+        await asyncio.sleep(self.seconds)
 
 
 @dataclass(slots=True)

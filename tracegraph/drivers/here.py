@@ -10,10 +10,11 @@ from tracegraph.callbacks.manager import CallbackManager
 from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
+from tracegraph.drivers.answers import AnswerSchema
 from tracegraph.engine.identity import interrupt_id, task_namespace
-from tracegraph.engine.reports import TaskCalled
+from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
-from tracegraph.errors import GraphInterrupt
+from tracegraph.errors import GraphInterrupt, InvalidAnswerError
 from tracegraph.events import CustomEmitted, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
@@ -32,6 +33,8 @@ class HereNow:
     """How many questions this attempt has come to."""
     interrupted: tuple[Interrupt, ...] | None = None
     """Questions raised in this attempt, also by a child run; seen even if user code swallows the exception."""
+    refused: InvalidAnswerError | None = None
+    """What is wrong with an answer, in this attempt or in a child run; seen even if user code swallows the exception."""
     is_over = False
     is_told_to_stop = False
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
@@ -53,20 +56,48 @@ class HereNow:
         """The task's own checkpoint namespace, which its child runs live in."""
         return task_namespace(self.task.ns, self.task.node.name, self.task.id)
 
+    @property
+    def origin_namespace(self) -> str | None:
+        """The namespace that the task had in a superstep of the past that is done again; None for any other task."""
+        origin = self.run.launch.origin
+        if origin is None or not self.run.engine.is_resuming:
+            return None
+        return self.task.namespace_at(origin.checkpoint, origin.ns, origin.step)
+
     def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the answer to this attempt's next question, or pause the run."""
         number = self.asked
         self.asked += 1
+        schema = None if response_schema is None else AnswerSchema(response_schema, self.task.node.name)
         answers = self.task.answers
-        if number < len(answers):
-            return answers[number]
         question = interrupt_id(self.namespace, len(answers))
-        if not self.run.has_saver and question in self.run.hub.answers:
+        if number >= len(answers) and not self.run.has_saver and question in self.run.hub.answers:
             # Of a run that stores nothing, what was answered is known to the resumed root alone.
-            self.task.answers = (*answers, self.run.hub.answers[question])
-            return self.task.answers[-1]
-        self.interrupted = (Interrupt(value, question, response_schema=response_schema),)
-        raise GraphInterrupt(self.interrupted)
+            answers = self.task.answers = (*answers, self.run.hub.answers[question])
+        if number < len(answers):
+            return self._take(number, schema)
+        known = self.interrupted or ()
+        if all(one.id != question for one in known):
+            # The first to ask is the one to be answered: code that caught its exception may go on to ask others.
+            self.interrupted = (*known, Interrupt(value, question, response_schema=None if schema is None else schema.json))
+        raise GraphInterrupt(self.interrupted or ())
+
+    def _take(self, number: int, schema: AnswerSchema | None) -> Any:
+        """Return an answer as the node gets it."""
+        task, answers = self.task, self.task.answers
+        answer, is_newest = answers[number], number == len(answers) - 1
+        if schema is not None:
+            try:
+                answer = schema.validated(answer)
+            except ValueError as reason:
+                if is_newest and not self.is_over:  # else another attempt may be about to take it
+                    task.answers, task.is_answer_held = answers[:number], False
+                question = interrupt_id(self.namespace, number)
+                self.refused = InvalidAnswerError(task.node.name, interrupt_id=question, answer=answer, reason=reason)
+                raise self.refused from reason
+        if is_newest and task.is_answer_held:
+            self.run.report(AnswerTaken(task, self.attempt))
+        return answer
 
     def child_namespace(self) -> str:
         """Return the namespace of the next child run: the task's, plus ``|k`` from the second one on."""

@@ -12,17 +12,18 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from tracegraph.callbacks.hub import Hub, Observer
-from tracegraph.config import RunSpec
+from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.launch import Launch, SpanFactory
+from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.travel import refuse_dead_end
+from tracegraph.drivers.turns import Turn, take_turn
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -40,58 +41,17 @@ from tracegraph.engine.identity import derived_uuid_text
 from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCalled
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
-from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed, TracegraphWarning
-from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus
-from tracegraph.runtime import Runtime
-from tracegraph.types import Command, Durability, RetryPolicy
+from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
+from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
+from tracegraph.types import Command, RetryPolicy
 
-__all__ = ["GROUP_SIZE", "Launch", "Run"]
+__all__ = ["GROUP_SIZE", "Run"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
 GROUP_SIZE: Final = 256
 """Saves stored in one go, at most: while a transaction is open, other processes wait."""
-
-SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
-"""Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Launch:
-    """Everything a run is made of, resolved: which saver, which namespace, whose hub."""
-
-    topology: Topology
-    name: str
-    is_named: bool
-    spec: RunSpec
-    run_id: UUID
-    input: Any
-    hub: Hub
-    is_root: bool
-    """It owns the hub: no run encloses it."""
-    parent: HereNow | None
-    """The task whose code started this run."""
-    is_nested: bool
-    """It shares thread and namespace with the enclosing run, so its pauses and commands pass up."""
-    saver: SaverPort | None
-    ns: str
-    thread_id: str | None
-    durability: Durability | None
-    runtime: Runtime[Any]
-    handlers: Sequence[Any] = ()
-    own_observers: Sequence[Observer] = ()
-    """Observers that leave the hub with this run."""
-    span_factory: SpanFactory | None = None
-    interrupt_before: frozenset[str] | str = frozenset()
-    interrupt_after: frozenset[str] | str = frozenset()
-    default_retry: tuple[RetryPolicy, ...] = ()
-    is_strict: bool = False
-    parents: Mapping[str, str] = field(default_factory=dict)
-    is_live: bool = False
-    """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
-    is_streaming: bool = False
 
 
 class Run(ABC):
@@ -120,6 +80,7 @@ class Run(ABC):
         "saver",
         "spec",
         "thread_id",
+        "turn",
         "undo_drain",
     )
 
@@ -148,6 +109,8 @@ class Run(ABC):
         self.base: contextvars.Context
         self.engine: Engine
         self.undo_drain: Callable[[], None] | None = None
+        self.turn: Turn | None = None
+        """Its turn on the thread, where runs take turns."""
 
     # --- facts others ask for ------------------------------------------------------------------------------
 
@@ -249,6 +212,21 @@ class Run(ABC):
             is_strict=launch.is_strict,
         )
 
+    def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
+        """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
+        if self.launch.takes_turns:
+            assert self.saver is not None
+            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id)
+            if self.hub.wants & TurnTaken.bit:
+                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, time.time_ns(), self.turn.waited_ns))
+        return (yield from load_begin(self.launch))
+
+    def leaving(self) -> Flow[None]:
+        """Let the next run on the thread have its turn, once everything is saved."""
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            yield from turn.leave()
+
     def begin(self, begin: Begin, links: tuple[str, ...] = ()) -> list[Action]:
         """Start the engine and return its first actions.
 
@@ -265,6 +243,7 @@ class Run(ABC):
             self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
             decision = self.engine.start(begin, time.time_ns())
+            refuse_dead_end(self.launch, self.engine)
             self._publish(decision)
         return decision.actions
 
@@ -432,6 +411,8 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
+        if self.turn is not None:  # the run is closed in a way that must not wait
+            self.turn.drop()
         self.note_fatal()
 
     def close_if_fatal(self) -> None:
@@ -460,6 +441,8 @@ class Run(ABC):
             raise self._pass_up(finish)
         if finish.error is not None:
             error = finish.error
+            if self.parent is not None and isinstance(error, InvalidAnswerError):
+                self.parent.refused = error
             for other in finish.errors[1:]:
                 error.add_note(f"another task of the same step failed too: {type(other).__name__}: {other}")
             raise error

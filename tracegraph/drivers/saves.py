@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
 from tracegraph.checkpoint.base.id import uuid6_text
+from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.constants import MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
-from tracegraph.records import Version
+from tracegraph.records import CheckpointTuple, Version
 
-__all__ = ["SaverPort"]
+__all__ = ["Newest", "SaverPort"]
+
+
+class Newest:
+    """The newest checkpoint id that a root run, or a run inside it, has seen or made."""
+
+    __slots__ = ("_lock", "id")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self._lock = threading.Lock()
+
+    def note(self, checkpoint_id: str) -> None:
+        """Take note of an id."""
+        with self._lock:
+            self.id = max(self.id, checkpoint_id)
+
+    def note_of(self, saved: CheckpointTuple | None) -> None:
+        """Take note of a checkpoint's id, if there is one."""
+        if saved is not None:
+            self.note(saved.checkpoint["id"])
 
 
 class SaverPort:
@@ -21,10 +43,12 @@ class SaverPort:
     __slots__ = (
         "_checks_head",
         "_configurable",
+        "_extras",
         "_metadata",
         "_place",
         "_takes_path",
         "does_io",
+        "newest",
         "ns",
         "saver",
         "stores_groups",
@@ -33,7 +57,14 @@ class SaverPort:
     )
 
     def __init__(
-        self, saver: BaseCheckpointSaver, *, thread_id: str, ns: str, configurable: Mapping[str, Any], metadata: Mapping[str, Any]
+        self,
+        saver: BaseCheckpointSaver,
+        *,
+        thread_id: str,
+        ns: str,
+        configurable: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        newest: Newest | None = None,
     ) -> None:
         self.saver = saver
         self.thread_id = thread_id
@@ -41,7 +72,11 @@ class SaverPort:
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
-        self._place = {"configurable": self._configurable, "metadata": self._metadata}
+        # For a saver that takes groups, what checkpoints take over of the run's metadata is looked up once.
+        self._place = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
+        self._extras = get_checkpoint_metadata({"configurable": self._configurable, "metadata": self._metadata}, {})
+        self.newest = newest or Newest()
+        """Shared with the runs around and inside: all of a thread's ids sort by age, whoever's clock made the first."""
         self.trace: tuple[str, ...] = ()
         """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
         self.stores_groups, self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
@@ -52,8 +87,10 @@ class SaverPort:
         return found
 
     def new_checkpoint_id(self, parent_id: str | None, step: int) -> str:
-        """Return an id that sorts after the parent's, even if that was made by a machine whose clock is ahead."""
-        return uuid6_text(step, after=parent_id)
+        """Return an id that sorts after the parent's and all others seen, even of a machine whose clock is ahead."""
+        made = uuid6_text(step, after=max(parent_id or "", self.newest.id) or None)
+        self.newest.note(made)
+        return made
 
     def config(self, checkpoint_id: str | None) -> dict[str, Any]:
         """Return the config that addresses a checkpoint of this thread and namespace."""
@@ -71,10 +108,12 @@ class SaverPort:
 
     def _call(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """Return the saver method that stores *saves*, its arguments and keywords."""
-        if self.trace:
-            for save in saves:
-                if isinstance(save, SaveCheckpoint):
+        for save in saves:
+            if isinstance(save, SaveCheckpoint):
+                if self.trace:
                     save.metadata[TRACE] = list(self.trace)
+                if self.stores_groups and self._extras:
+                    save.metadata = {**self._extras, **save.metadata}
         if self.stores_groups:
             return "put_group", (self._place, saves), {}
         (save,) = saves

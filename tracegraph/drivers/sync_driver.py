@@ -22,9 +22,9 @@ from tracegraph.drivers.calling import attempt_flow, failure_report
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
-from tracegraph.drivers.run import GROUP_SIZE, Launch, Run
+from tracegraph.drivers.run import GROUP_SIZE, Run
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -109,7 +109,7 @@ class SyncRun(Run):
             yield
 
     def _start(self) -> None:
-        begin, links = run_flow(load_begin(self.launch))
+        begin, links = run_flow(self.opening())
         self.carry_out(self.begin(begin, links), will_pop=True)
         self._run_handlers()
 
@@ -142,7 +142,8 @@ class SyncRun(Run):
             self._hire(is_patient=not self._has_limits())
 
     def _has_limits(self) -> bool:
-        return any(action.task.timeout is not None for action in self._ready)
+        # A copy, made in one go: workers take tasks meanwhile.
+        return any(action.task.timeout is not None for action in self._ready.copy())
 
     def _may_run_here(self) -> bool:
         if not self._ready:
@@ -362,6 +363,7 @@ class SyncRun(Run):
         with self._bell:
             while self._is_saving:
                 self._bell.wait()
+        run_flow(self.leaving())
         self.end()
         self._run_handlers()
         self.note_fatal()

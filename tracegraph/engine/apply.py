@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import is_
 from typing import Any
 
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
@@ -19,6 +21,9 @@ __all__ = ["ChannelStore", "WriteGroup"]
 
 WriteGroup = tuple[str, Sequence[Write]]
 """(writer's name, its writes)"""
+
+Folded = Mapping[str, tuple[Any, list[Any], Any]]
+"""See :attr:`Task.folded`."""
 
 
 class ChannelStore:
@@ -66,6 +71,9 @@ class ChannelStore:
     def load(self, saved: Mapping[str, Any], versions: ChannelVersions, seen: Mapping[str, ChannelVersions]) -> None:
         """Take over a checkpoint's channels."""
         rules = self.topology.channels
+        if not saved.keys() <= rules.keys():
+            saved, versions, moved = reshaped(saved, versions, self.topology)
+            self.changed.update(moved)
         values: dict[str, Any] = {}
         for name, rule in rules.items():
             state = rule.load(saved.get(name, MISSING))
@@ -95,7 +103,7 @@ class ChannelStore:
         for task in tasks if self.topology.node_consumes else ():
             for name in self.topology.node_consumes.get(task.node.name, ()) if task.triggers else ():
                 self._note(overlay, name, self.topology.channels[name].consumed(self._state(overlay, name)))
-        written = self._fold_writes(overlay, groups)
+        written = self._fold_writes(overlay, groups, tasks[0].folded if len(tasks) == 1 else None)
         if is_step:
             self._clear_idle(overlay, written)
         if is_step and self.topology.finishes and not self._triggers_anything(overlay):
@@ -106,7 +114,7 @@ class ChannelStore:
         self.seen.update(seen)
         return updated
 
-    def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup]) -> dict[str, list[Any]]:
+    def _fold_writes(self, overlay: dict[str, Any], groups: Sequence[WriteGroup], folded: Folded | None) -> dict[str, list[Any]]:
         written: dict[str, list[Any]] = {}
         self._grown_now = {}
         for writer, writes in groups:
@@ -115,6 +123,10 @@ class ChannelStore:
                     written[channel].append(value)
                 elif channel in self.topology.channels:
                     written[channel] = [value]
+                elif channel in self.topology.nested:
+                    # Stored by a task that finished before the field was nested.
+                    for name, part in self.topology.nested[channel].split(value, writer, []):
+                        written.setdefault(name, []).append(part)
                 elif channel not in SKIPPED_WRITES:
                     raise UnknownTargetError(channel, node=writer, known=self.topology.channels, what="channel")
         rules, values, held, replaces = self.topology.channels, self.values, self.topology.held, self.topology.replaces
@@ -125,7 +137,9 @@ class ChannelStore:
                 continue
             state = self._state(overlay, channel) if channel in overlay or channel in held else values.get(channel, MISSING)
             try:
-                new = rules[channel].fold(state, batch)
+                new = _known(folded, channel, state, batch)
+                if new is MISSING:
+                    new = rules[channel].fold(state, batch)
             except Exception as error:
                 _name_writers(error, channel, groups)
                 raise
@@ -233,6 +247,15 @@ class ChannelStore:
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)
         return trial.values
+
+
+def _known(folded: Folded | None, channel: str, state: Any, batch: list[Any]) -> Any:
+    """Return what the step's one task found *state* to become with this batch, ``MISSING`` if it did not ask."""
+    if folded is None or channel not in folded:
+        return MISSING
+    before, writes, after = folded[channel]
+    is_same = before is state and len(writes) == len(batch) and all(map(is_, writes, batch))
+    return after if is_same else MISSING
 
 
 def _name_writers(error: Exception, channel: str, groups: Sequence[WriteGroup]) -> None:

@@ -36,6 +36,8 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
         updated = found.get("updated_channels")
         engine.store.updated = None if updated is None else frozenset(updated)
         engine.step = saved.metadata["step"] + 1
+        if begin.is_foreign:
+            engine.store.changed.update(engine.store.versions)
     engine.stop = engine.step + engine.settings.recursion_limit + 1
     has_state = bool(engine.store.versions)
     if writes := engine.pending.of_commands():
@@ -78,10 +80,11 @@ def _resume(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> Non
         _announce_ignored(engine, decision, ignored, at_ns)
         if writes:
             _apply_outside_step(engine, "the command", writes)
+        if writes and not begin.is_fork:  # a fork is saved with them, and what it branches off stays as it is
             # Slots count from 0 for each save and keep their first value, so earlier commands' writes go in front again.
             engine.saving.save_writes(decision, NULL_TASK_ID, path_text(()), [*engine.pending.of_commands(), *writes])
     engine.store.seen[INTERRUPT] = dict(engine.store.versions)
-    if begin.is_replay:
+    if begin.is_fork:
         # A branch of its own: the tasks get new ids, and the history that was replayed stays as it is.
         engine.saving.save_checkpoint(decision, engine.store, "fork", engine.step, at_ns, None)
         engine.step += 1
@@ -148,10 +151,16 @@ def command_writes(topology: Topology, command: Command[Any], *, is_strict: bool
             raise UnknownTargetError(name, node=None, known=topology.node_names())
         writes.append((f"{BRANCH_PREFIX}{name}", None) if isinstance(target, str) else (TASKS, target))
     for channel, value in command_pairs(command.update, ()):
-        if channel in topology.channels and channel != START:
+        if channel in topology.nested:
+            unknown: list[str] = []
+            writes += topology.nested[channel].split(value, INPUT, unknown)
+            for name in unknown:
+                _ignore(name, topology.paths, is_strict, ignored)
+        elif channel in topology.channels and channel not in topology.paths and channel != START:
             writes.append((channel, value))
         else:
-            _ignore(channel, topology.channels, is_strict, ignored)
+            known = (topology.channels.keys() - topology.paths.keys()) | topology.nested.keys()
+            _ignore(channel, known, is_strict, ignored)
     return writes
 
 

@@ -45,7 +45,7 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         child.caller, child.status = caller, "completed"
         decision.actions.append(ResolveCall(child))
         return
-    if child.answers:
+    if child.answers and not child.is_answer_held:
         # Stored before the task runs again: an answer given once must survive a crash.
         engine.saving.save_writes(decision, child.id, child.path_str, [(RESUME, list(child.answers))])
     if not has_unfinished:

@@ -23,6 +23,7 @@ from tracegraph.engine.invariants import check_engine
 from tracegraph.engine.pending import PendingWrites
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.reports import (
+    AnswerTaken,
     CloseRequested,
     Report,
     SaveEnded,
@@ -42,7 +43,7 @@ from tracegraph.engine.stepping import end_superstep, start_superstep
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, NodeCancelledError
+from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError
 from tracegraph.events import TaskStatus
 from tracegraph.types import Interrupt
 
@@ -129,7 +130,7 @@ class Engine:
         if self.phase != "new":
             raise EngineBug("a run can be started only once")
         decision = Decision()
-        self.saving = Saving(self.settings, begin.saved, begin.is_addressed)
+        self.saving = Saving(self.settings, begin)
         self.pending = PendingWrites(begin)
         begin_run(self, decision, begin, at_ns)
         self.phase = "between"
@@ -170,6 +171,8 @@ class Engine:
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
                     arm_timeout(decision, report.task, at_ns)
+            case AnswerTaken():
+                self._answer_taken(decision, report)
             case TaskCalled():
                 adopt_call(self, decision, report, at_ns)
             case SaveEnded():
@@ -252,14 +255,22 @@ class Engine:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
         writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
-        if task.node.error_handler is not None:
+        is_refusal = isinstance(error, InvalidAnswerError)  # the caller's fault, so no handler makes up for it
+        if task.node.error_handler is not None and not is_refusal:
             writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
         self.saving.save_writes(decision, task.id, task.path_str, writes)
         self.settle(decision, task, "failed", at_ns)
-        if task.caller is not None or hand_to_handler(self, decision, task, error, at_ns):
+        if task.caller is not None or (not is_refusal and hand_to_handler(self, decision, task, error, at_ns)):
             return
         self.failures.append(task)
-        self._stop_others(decision, at_ns)
+        if not is_refusal:
+            self._stop_others(decision, at_ns)
+
+    def _answer_taken(self, decision: Decision, report: AnswerTaken) -> None:
+        task = report.task
+        if self._is_current(task, report.attempt) and task.is_answer_held:
+            task.is_answer_held = False
+            self.saving.save_writes(decision, task.id, task.path_str, [(RESUME, list(task.answers))])
 
     def _interrupted(self, decision: Decision, report: TaskInterrupted, at_ns: int) -> None:
         task = report.task
@@ -322,7 +333,8 @@ class Engine:
 
     def _beside(self, task: Task, trace: tuple[str, ...]) -> list[tuple[str, Any]]:
         """Return what is stored beside a pause or failure: the answers so far, and what a resume links to."""
-        return [*([(RESUME, list(task.answers))] if task.answers else []), *([(TRACE, trace)] if trace else [])]
+        answers = task.answers[:-1] if task.is_answer_held else task.answers
+        return [*([(RESUME, list(answers))] if answers else []), *([(TRACE, trace)] if trace else [])]
 
     # --- stopping what need not go on ----------------------------------------------------------------------
 
@@ -367,10 +379,14 @@ class Engine:
         """Hand out what may run; end the superstep and start the next one as far as nothing has to be waited for."""
         if self.queue:
             self.hand_out(decision)
-        while not self.open_tasks and self.phase != "closed" and not self.saving.awaited:
+        while not self.open_tasks and self.phase != "closed":
             if self.phase == "running":
+                if not self.saving.will_be_stored_with(decision):
+                    break
                 end_superstep(self, decision, at_ns)
             else:
+                if self.saving.awaited:
+                    break
                 start_superstep(self, decision, at_ns)
             if self.queue:
                 self.hand_out(decision)

@@ -12,6 +12,7 @@ from tracegraph.events import RunStatus
 from tracegraph.types import Interrupt, RetryPolicy
 
 __all__ = [
+    "AnswerTaken",
     "CloseRequested",
     "Report",
     "SaveEnded",
@@ -30,6 +31,14 @@ __all__ = [
 @dataclass(slots=True)
 class TaskBegan:
     """An attempt with a time limit began to run: its limit counts from here, not from when it was ordered."""
+
+    task: Task
+    attempt: int
+
+
+@dataclass(slots=True)
+class AnswerTaken:
+    """An attempt took the answer that was held for it: it fits, so it may be stored."""
 
     task: Task
     attempt: int
@@ -130,7 +139,8 @@ class CloseRequested:
 
 
 Report: TypeAlias = (
-    TaskBegan
+    AnswerTaken
+    | TaskBegan
     | TaskSucceeded
     | TaskFailed
     | TaskInterrupted

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
-from tracegraph.engine.settings import RunSettings
+from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.events import CheckpointSaved, CheckpointStarted
-from tracegraph.records import Checkpoint, CheckpointMetadata, CheckpointTuple, Write
+from tracegraph.records import Checkpoint, CheckpointMetadata, Detour, Write
 
-__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_record"]
+__all__ = ["CHECKPOINT_FORMAT", "Saving", "checkpoint_metadata", "checkpoint_record"]
 
 CHECKPOINT_FORMAT = 4
 
@@ -22,10 +22,13 @@ Source = Literal["input", "loop", "update", "fork"]
 
 def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updated: Sequence[str] | None) -> Checkpoint:
     """Return the saved form of *store*: only channels that have a version and a value to save."""
-    rules, values, states = store.topology.channels, store.values, store.states
+    rules, values, states, as_it_is = store.topology.channels, store.values, store.states, store.topology.saved_as_it_is
     saved: dict[str, Any] = {}
     for name in store.versions:
-        if (rule := rules.get(name)) is not None and rule.is_saved:
+        if name in as_it_is:
+            if name in values:
+                saved[name] = values[name]
+        elif (rule := rules.get(name)) is not None and rule.is_saved:
             found = rule.dump(states[name] if name in states else values.get(name, MISSING))
             if found is not MISSING:
                 saved[name] = found
@@ -39,6 +42,14 @@ def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updat
         versions_seen=dict(store.seen),
         updated_channels=None if updated is None else sorted(updated),
     )
+
+
+def checkpoint_metadata(source: Source, step: int, parents: Mapping[str, str], detours: Sequence[Detour]) -> CheckpointMetadata:
+    """Return what a checkpoint says about itself."""
+    made = CheckpointMetadata(source=source, step=step, parents=dict(parents))
+    if detours:
+        made["__detours__"] = [list(detour) for detour in detours]
+    return made
 
 
 class Saving:
@@ -55,9 +66,10 @@ class Saving:
         "awaited",
         "checkpoint_bytes",
         "checkpoint_id",
+        "detours",
     )
 
-    def __init__(self, settings: RunSettings, saved: CheckpointTuple | None, is_addressed: bool) -> None:
+    def __init__(self, settings: RunSettings, begin: Begin) -> None:
         self._settings = settings
         self._order = 0
         self._saves: dict[int, SaveCheckpoint | None] = {}
@@ -67,11 +79,13 @@ class Saving:
         """exit durability: the writes of the current superstep's tasks."""
         self._last: tuple[Source, int, Sequence[str] | None] | None = None
         """exit durability: what the final checkpoint will say about itself."""
-        self._is_first_unchecked = is_addressed
+        self._is_first_unchecked = begin.is_addressed
+        self.detours = begin.detours
         self.checkpoint_id: str | None = None
         self.checkpoint_bytes = settings.id_seed or settings.run_id.bytes
-        if saved is not None:
-            self._at(saved.checkpoint["id"])
+        # Of a foreign start, nothing is stored below it, and its branch has no parent.
+        if begin.saved is not None and not begin.is_foreign:
+            self._at(begin.saved.checkpoint["id"])
         self._head_id = self.checkpoint_id
 
     def _at(self, checkpoint_id: str) -> None:
@@ -82,6 +96,14 @@ class Saving:
     def is_on(self) -> bool:
         """Whether there is a saver."""
         return self._settings.durability is not None
+
+    def will_be_stored_with(self, decision: Decision) -> bool:
+        """Say whether all saves that are waited for are ordered by *decision*.
+
+        What it orders next is then stored after them, or together with them: the last task's writes and the checkpoint
+        that supersedes them can be one transaction. Those of earlier decisions may still be under way in another thread.
+        """
+        return not self.awaited or self.awaited <= {a.order for a in decision.actions if isinstance(a, SaveWrites)}
 
     def save_writes(self, decision: Decision, task_id: str, path_str: str, writes: Sequence[Write]) -> None:
         """Order the storing of one task's writes under the current checkpoint."""
@@ -127,7 +149,7 @@ class Saving:
         changed, grown = store.take_changes()
         action = SaveCheckpoint(
             checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
-            metadata=CheckpointMetadata(source=source, step=step, parents=dict(settings.parents)),
+            metadata=checkpoint_metadata(source, step, settings.parents, self.detours),
             new_versions=changed,
             parent_id=parent_id,
             expect_head=MISSING if self._is_first_unchecked else parent_id,

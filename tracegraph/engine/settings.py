@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tracegraph.records import CheckpointTuple, Version
+from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
 __all__ = ["Begin", "RunSettings"]
@@ -60,4 +60,14 @@ class Begin:
     is_addressed: bool = False
     """A checkpoint id was given, so the first save may make a branch."""
     is_replay: bool = False
-    """Run the addressed checkpoint's superstep anew, on a branch: what its tasks did then does not count."""
+    """Run the addressed checkpoint's superstep anew: what its tasks did then does not count."""
+    is_fork: bool = False
+    """It is run anew on a branch, which begins with a checkpoint of its own."""
+    is_foreign: bool = False
+    """``saved`` lies in another namespace: it cannot be a parent there, and all its values are stored again."""
+    detours: tuple[Detour, ...] = ()
+    """Other branches' ids, for the run's checkpoints to name and for graphs inside to pass over."""
+    carried: CheckpointTuple | None = None
+    """``saved`` is an update of it: questions asked there are answered where the same tasks ask them now."""
+    reopened: Mapping[str, str] = field(default_factory=dict)
+    """Namespaces, of graphs inside, that are gone back to: what the tasks leading there did does not count either."""

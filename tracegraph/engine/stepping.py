@@ -64,7 +64,7 @@ def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: in
             engine.settle(decision, task, "failed", at_ns)
             hand_to_handler(engine, decision, task, error, at_ns)
             continue
-        if len(task.answers) > answered:
+        if len(task.answers) > answered and not task.is_answer_held:
             # Stored before the task runs again: an answer given once must survive a crash.
             engine.saving.save_writes(decision, task.id, task.path_str, [(RESUME, list(task.answers))])
         engine.queue.append(task)

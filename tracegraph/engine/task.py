@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.engine.identity import task_id
+from tracegraph.engine.identity import task_id, task_namespace
 from tracegraph.engine.node import Node
 from tracegraph.errors import NodeError
 from tracegraph.events import TaskStatus
@@ -45,6 +45,8 @@ class Task:
     attempt = 1
     answers: tuple[Any, ...] = ()
     """Answers to this task's interrupts, in the order of the questions."""
+    is_answer_held = False
+    """The newest answer is not stored before the node has taken it, which alone can check it."""
     interrupts: tuple[Interrupt, ...] = ()
     error: BaseException | None = None
     result: Any = None
@@ -71,6 +73,8 @@ class Task:
     """The task that sent the Send this one runs for."""
     caller: Task | None = None
     children: list[Task] | None = None
+    folded: dict[str, tuple[Any, list[Any], Any]] | None = None
+    """Lists as this task's own writes leave them, by channel: what they were folded from, the writes, the outcome."""
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
     """Function, arguments and keywords of a called task."""
     _id: str | None = None
@@ -125,6 +129,17 @@ class Task:
         if self._id is None:
             self._id = task_id(self.at.checkpoint, self.at.ns, self.at.step, self.node.name, self._id_suffix)
         return self._id
+
+    def id_at(self, checkpoint: bytes, ns: str, step: int) -> str:
+        """Return the id that the same task has in another superstep of the graph at *ns*: one that is done again."""
+        if self.caller is not None:
+            ns = self.caller.namespace_at(checkpoint, ns, step)
+        return task_id(checkpoint, ns, step, self.node.name, self._id_suffix)
+
+    def namespace_at(self, checkpoint: bytes, ns: str, step: int) -> str:
+        """Return the namespace that goes with :meth:`id_at`."""
+        outer = ns if self.caller is None else self.caller.namespace_at(checkpoint, ns, step)
+        return task_namespace(outer, self.node.name, self.id_at(checkpoint, ns, step))
 
     @property
     def name(self) -> str:

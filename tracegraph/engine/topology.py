@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracegraph.channels.base import BaseChannel
+from tracegraph.channels.base import BaseChannel, RuleChannel
 from tracegraph.constants import START
+from tracegraph.engine.nesting import NestedField, leaves
 from tracegraph.engine.node import Node
 
 __all__ = ["Topology"]
@@ -26,11 +27,14 @@ class Topology:
         "initial_values",
         "input_channels",
         "joins",
+        "nested",
         "node_consumes",
         "nodes",
         "output_channels",
         "output_keys",
+        "paths",
         "replaces",
+        "saved_as_it_is",
         "short_lived",
         "stream_channels",
         "trigger_to_nodes",
@@ -46,6 +50,7 @@ class Topology:
         output_channels: str | tuple[str, ...],
         stream_channels: str | tuple[str, ...],
         joins: Mapping[str, tuple[tuple[str, ...], str]],
+        nested: Mapping[str, NestedField] | None = None,
     ) -> None:
         self.nodes = dict(nodes)
         self.channels = dict(channels)
@@ -54,6 +59,10 @@ class Topology:
         self.output_keys = frozenset((output_channels,) if isinstance(output_channels, str) else output_channels)
         self.stream_channels = stream_channels
         self.joins = dict(joins)
+        self.nested = dict(nested or {})
+        """Fields that are no channel themselves: their sub-fields are."""
+        self.paths = {".".join(path): path for path, _ in leaves(self.nested)}
+        """Channels of sub-fields, and where they are shown."""
         triggers: dict[str, list[Node]] = {}
         for node in self.nodes.values():
             for trigger in node.triggers:
@@ -63,6 +72,12 @@ class Topology:
         self.clears = frozenset(name for name, rule in self.channels.items() if rule.clears)
         self.replaces = frozenset(name for name, rule in self.channels.items() if rule.replaces)
         """Channels whose state a lone write replaces, so that no rule has to be asked."""
+        self.saved_as_it_is = frozenset(
+            name
+            for name, rule in self.channels.items()
+            if rule.is_plain and rule.is_saved and type(rule).dump is RuleChannel.dump
+        )
+        """Channels whose value is what is saved of them."""
         self.growing = frozenset(name for name, rule in self.channels.items() if rule.grows)
         """Channels that may have grown, rather than changed, when they are saved."""
         self.short_lived = self.clears - self.held
@@ -101,3 +116,7 @@ class Topology:
     def has_node(self, name: Any) -> bool:
         """Say whether a Send may address *name*."""
         return name in self.nodes and name != START
+
+
+def _is_saved_as_it_is(rule: BaseChannel[Any, Any, Any]) -> bool:
+    return rule.is_plain and rule.is_saved and type(rule).dump is RuleChannel.dump

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracegraph.constants import MISSING, UNCHANGED
+from tracegraph.engine.nesting import NestedKeys
 
 if TYPE_CHECKING:
     from tracegraph.engine.task import Task
@@ -28,7 +29,10 @@ def isolated(value: Any) -> Any:
 
 
 def read(values: Mapping[str, Any], names: str | Sequence[str]) -> Any:
-    """Return the values of *names*: a dict without the empty ones, or for a single name its value or None."""
+    """Return the values of *names*: a dict without the empty ones, or for a single name its value or None.
+
+    Sub-fields are in dicts of their own; one that has none to show is left out as well.
+    """
     if type(names) is str:
         return isolated(values.get(names))
     found: dict[str, Any] = {}
@@ -38,7 +42,7 @@ def read(values: Mapping[str, Any], names: str | Sequence[str]) -> Any:
             value = values[name]
             copy = copies.get(type(value))
             found[name] = value if copy is None else copy(value)
-    return found
+    return names.show(found) if type(names) is NestedKeys else found
 
 
 def task_input(task: Task) -> Any:
@@ -58,7 +62,7 @@ def task_input(task: Task) -> Any:
     return found
 
 
-def fresh(task: Task, names: Sequence[str]) -> dict[str, Any]:
+def fresh(task: Task, names: Sequence[str]) -> Any:
     """Return *names* as a task leaves them: with its own writes applied, siblings' unseen, short-lived channels cleared."""
     topology, view = task.topology, task.view
     mine: dict[str, list[Any]] = {}
@@ -80,7 +84,10 @@ def fresh(task: Task, names: Sequence[str]) -> dict[str, Any]:
             rule = topology.channels[name]
             state = states[name] if name in states else view.get(name, MISSING)
             after = rule.cleared(state) if batch is None else rule.fold(state, batch)
+            if batch is not None and type(after) is list:
+                # The superstep, if it has no other writer, need not fold a long list again.
+                task.folded = {**(task.folded or {}), name: (state, batch, after)}
             value = rule.peek(state if after is UNCHANGED else after)
             if value is not MISSING:
                 found[name] = isolated(value)
-    return found
+    return names.show(found) if type(names) is NestedKeys else found

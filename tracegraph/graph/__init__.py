@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from tracegraph.constants import END, START
 
 if TYPE_CHECKING:
+    from tracegraph.channels.nested import Nested
     from tracegraph.graph.message import MessageGraph, MessagesState, add_messages
     from tracegraph.graph.state import CompiledStateGraph, StateGraph
 
-__all__ = ["END", "START", "CompiledStateGraph", "MessageGraph", "MessagesState", "StateGraph", "add_messages"]
+__all__ = ["END", "START", "CompiledStateGraph", "MessageGraph", "MessagesState", "Nested", "StateGraph", "add_messages"]
 
 _HOMES = {
     "CompiledStateGraph": "tracegraph.graph.state",
+    "Nested": "tracegraph.channels.nested",
     "StateGraph": "tracegraph.graph.state",
     "MessageGraph": "tracegraph.graph.message",
     "MessagesState": "tracegraph.graph.message",

@@ -10,7 +10,7 @@ from tracegraph.engine.node import PathCall
 from tracegraph.engine.views import fresh
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.graph.annotations import literal_return, parameter_schema, path_name
-from tracegraph.graph.schema import Schemas
+from tracegraph.graph.schema import Schemas, nested_fields
 from tracegraph.graph.specs import BranchSpec
 from tracegraph.types import Send
 
@@ -90,7 +90,19 @@ class Targets:
 class Branch:
     """One conditional edge of a compiled graph."""
 
-    __slots__ = ("_body", "_ends", "_is_root", "_managed", "_mapper", "_name", "_names", "_passes_extras", "_source", "_targets")
+    __slots__ = (
+        "_body",
+        "_ends",
+        "_is_root",
+        "_managed",
+        "_mapper",
+        "_name",
+        "_names",
+        "_nested",
+        "_passes_extras",
+        "_source",
+        "_targets",
+    )
 
     def __init__(self, source: str, spec: BranchSpec, body: Any, schema: Any, schemas: Schemas, targets: Targets) -> None:
         self._source = source
@@ -105,6 +117,8 @@ class Branch:
         self._mapper = schemas.mapper(schema)
         # What a node returned beside the state's fields is still of use to a path that declared no schema.
         self._passes_extras = spec.input_schema is None and self._mapper is None and not self._is_root
+        # What was written to these is in the state; what was returned for them may be an Overwrite, or nothing at all.
+        self._nested = frozenset(nested_fields(schemas.fields[schema]))
 
     def call(self, task: Task, returned: Any) -> PathCall:
         """Return the call of the path function, on the state as it is with the task's own writes applied."""
@@ -115,7 +129,8 @@ class Branch:
             value[key] = manager.get(task)
         if self._passes_extras:
             if isinstance(returned, dict):
-                value = {**returned, **value}
+                extras = {key: returned[key] for key in returned if key not in self._nested} if self._nested else returned
+                value = {**extras, **value}
         elif self._mapper is not None:
             value = self._mapper(value)
         return PathCall(self._name, self._body, value)

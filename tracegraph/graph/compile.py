@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from tracegraph.channels import (
@@ -22,7 +22,9 @@ from tracegraph.graph.arguments import node_names
 from tracegraph.graph.branch import Branch, Targets
 from tracegraph.graph.discovery import find_subgraph
 from tracegraph.graph.jsonschema import context_jsonschema, schema_jsonschema, schema_model
+from tracegraph.graph.schema import Field, nested_fields
 from tracegraph.graph.specs import NodeSpec
+from tracegraph.graph.trusted import with_classes_of
 from tracegraph.graph.validation import DEFAULT_HANDLER, check_checkpointer, check_definition
 from tracegraph.graph.writer import StateWriter
 from tracegraph.pregel import Pregel
@@ -86,7 +88,6 @@ class _Assembly:
         self.targets = Targets({name: f"{BRANCH_PREFIX}{name}" for name, spec in self.specs.items() if not spec.is_error_handler})
         self.joins = self._joins()
         self.edges = self._edge_writes()
-        self.keys = (*self.schemas.channels,)
 
     def _with_default_handler(self) -> dict[str, NodeSpec]:
         specs = dict(self.builder.nodes)
@@ -144,12 +145,11 @@ class _Assembly:
 
     def _start_node(self) -> Node:
         schema = self.builder.input_schema
-        keys = (ROOT,) if self.schemas.is_root(schema) else self.schemas.channel_names(schema)
         return Node(
             name=START,
             triggers=(START,),
             reads=START,
-            writer=self._writer(START, keys, self.builder.state_schema),
+            writer=self._writer(START, self.schemas.fields[schema], self.builder.state_schema),
             tags=(TAG_HIDDEN,),
             is_hidden=True,
         )
@@ -167,7 +167,7 @@ class _Assembly:
             managed=self.schemas.managed_of(spec.input_schema),
             mapper=self.schemas.mapper(spec.input_schema),
             body=Body.of(spec.body, name=spec.name),
-            writer=self._writer(spec.name, self.keys, spec.input_schema),
+            writer=self._writer(spec.name, self.schemas.tree, spec.input_schema),
             retry_policies=policies or (),
             cache_policy=(spec.cache_policy or defaults.cache_policy) if is_regular else None,
             timeout=spec.timeout or defaults.timeout,
@@ -178,13 +178,20 @@ class _Assembly:
             subgraph=find_subgraph(spec.body),
         )
 
-    def _writer(self, name: str, keys: Sequence[str], schema: Any) -> StateWriter:
+    def _writer(self, name: str, fields: Mapping[str, Field], schema: Any) -> StateWriter:
+        """Return the writer of a node that may write *fields*, and whose conditional edges read *schema*."""
         branches = []
         for spec in self.builder.branches.get(name, {}).values():
             reads = schema if spec.input_schema is None else spec.input_schema
             branches.append(Branch(name, spec, Body.of(spec.path, name=spec.name), reads, self.schemas, self.targets))
         return StateWriter(
-            name, keys, targets=self.targets, edges=self.edges.get(name, ()), branches=branches, is_strict=self.is_strict
+            name,
+            [key for key, field in fields.items() if not isinstance(field, type)],
+            nested=nested_fields(fields),
+            targets=self.targets,
+            edges=self.edges.get(name, ()),
+            branches=branches,
+            is_strict=self.is_strict,
         )
 
 
@@ -196,6 +203,7 @@ def compile_graph(
     interrupt_after: Any,
     name: str | None,
     is_strict: bool,
+    concurrent_runs: str,
     **options: Any,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return the graph of *builder*, which stays as it is; see :meth:`StateGraph.compile`."""
@@ -206,7 +214,7 @@ def compile_graph(
         snapshot, interrupt_before=interrupt_before, interrupt_after=interrupt_after, more=assembly.timeout_problems()
     )
     schemas = snapshot.schemas
-    return CompiledStateGraph(
+    compiled: CompiledStateGraph[Any, Any, Any, Any] = CompiledStateGraph(
         builder=snapshot,
         nodes=assembly.nodes(),
         channels=assembly.channels(),
@@ -214,7 +222,8 @@ def compile_graph(
         managed=schemas.managed,
         input_channels=START,
         output_channels=_view(schemas.channel_names(snapshot.output_schema)),
-        stream_channels=_view((*schemas.channels,)),
+        stream_channels=_view(schemas.all_channel_names()),
+        nested=nested_fields(schemas.tree),
         interrupt_before_nodes=node_names(interrupt_before),
         interrupt_after_nodes=node_names(interrupt_after),
         checkpointer=checkpointer,
@@ -225,8 +234,17 @@ def compile_graph(
         name=name or "LangGraph",
         is_named=name is not None,
         strict=is_strict,
+        concurrent_runs=concurrent_runs,
         **options,
     )
+    compiled.checkpointer = with_classes_of(checkpointer, _all_schemas(compiled))
+    return compiled
+
+
+def _all_schemas(compiled: CompiledStateGraph[Any, Any, Any, Any]) -> list[Any]:
+    """Return the schemas of a graph and of its subgraphs, which save with its saver."""
+    graphs = [compiled, *(graph for _name, graph in compiled.get_subgraphs(recurse=True))]
+    return [schema for graph in graphs if isinstance(graph, CompiledStateGraph) for schema in graph.builder.schemas.fields]
 
 
 def _view(names: tuple[str, ...]) -> str | tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Generic, Self
+from typing import Any, Generic, Literal, Self
 
 from tracegraph.constants import END, NS_END, NS_SEP, START
 from tracegraph.errors import GraphDefinitionError
@@ -37,8 +37,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     """Collects nodes and edges over a shared state; :meth:`compile` makes a graph that runs.
 
     Each field of *state_schema* is a channel: a plain field keeps the last write, ``Annotated[type, reducer]``
-    combines writes. *input_schema* and *output_schema* narrow what a caller gives and gets. *context_schema* is
-    the type of what a caller passes beside the input, as ``context=``.
+    combines writes. Of a field ``Annotated[SomeTypedDict, Nested]`` each key is one. *input_schema* and *output_schema*
+    narrow what a caller gives and gets. *context_schema* is the type of what a caller passes beside the input, as
+    ``context=``.
 
     >>> from typing import TypedDict
     >>> class State(TypedDict):
@@ -293,12 +294,17 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         name: str | None = None,
         transformers: Sequence[Any] | None = None,
         strict: bool = False,
+        concurrent_runs: Literal["reject", "queue"] = "reject",
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Return the graph, ready to run; the builder stays as it is and may be compiled again.
 
         ``checkpointer`` is a saver; in a subgraph also None (the parent's), True (one of its own) or False (none).
         ``interrupt_before`` and ``interrupt_after`` name nodes to pause at, ``"*"`` means all. With ``strict`` a key of
         the input or of a node's update that is not in the state is an error; else it is ignored.
+
+        ``concurrent_runs`` says what becomes of runs and updates that come while another is under way on their thread:
+        "reject" fails the one that saves second (:class:`ThreadConflictError`), "queue" lets each wait until those before
+        it have ended, in other processes too.
 
         Raises:
             GraphDefinitionError: with all that is wrong, each naming the node and the way out.
@@ -315,6 +321,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             name=name,
             transformers=transformers,
             is_strict=strict,
+            concurrent_runs=concurrent_runs,
         )
         self.compiled = True
         return compiled

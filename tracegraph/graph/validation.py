@@ -110,7 +110,7 @@ def _name_problems(builder: StateGraph[Any, Any, Any, Any]) -> Iterator[str]:
     for name in builder.nodes:
         if name in RESERVED_NAMES:
             yield f"{name!r} cannot be the name of a node, for it has a meaning inside runs; rename the node"
-    for name in (*builder.channels, *builder.managed):
+    for name in builder.schemas.tree:
         if name in RESERVED_NAMES or name in (START, TASKS) or name.startswith((BRANCH_PREFIX, JOIN_PREFIX)):
             yield f"{name!r} cannot be a field of the state, for it has a meaning inside runs; rename the field"
     if builder.defaults.error_handler is not None and DEFAULT_HANDLER in builder.nodes:

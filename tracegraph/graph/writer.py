@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.constants import ROOT, START
+from tracegraph.engine.nesting import NestedField
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.updates import command_pairs, instance_pairs, root_pairs
 from tracegraph.errors import ErrorCode, InvalidUpdateError, ParentCommand
@@ -26,11 +27,23 @@ class StateWriter:
     Everything that does not depend on the returned value is made once, at compile.
 
     Args:
-        keys: the channels the node may write; those of the input schema for the start node.
+        keys: the fields the node may write; those of the input schema for the start node.
+        nested: those of them that are no channel, but whose sub-fields are.
         edges: the constant writes of its edges and joins.
     """
 
-    __slots__ = ("_branches", "_edges", "_is_root", "_is_strict", "_keys", "_name", "_order", "_takes_dict", "_targets")
+    __slots__ = (
+        "_branches",
+        "_edges",
+        "_is_root",
+        "_is_strict",
+        "_keys",
+        "_name",
+        "_nested",
+        "_order",
+        "_takes_dict",
+        "_targets",
+    )
 
     def __init__(
         self,
@@ -38,13 +51,15 @@ class StateWriter:
         keys: Sequence[str],
         *,
         targets: Targets,
+        nested: Mapping[str, NestedField] | None = None,
         edges: Iterable[Write] = (),
         branches: Iterable[Branch] = (),
         is_strict: bool = False,
     ) -> None:
         self._name = name
         self._order = tuple(keys)
-        self._keys = frozenset(keys)
+        self._nested = dict(nested or {})
+        self._keys = frozenset(keys).difference(self._nested)
         self._is_root = self._order == (ROOT,)
         self._takes_dict = not self._is_root
         self._targets = targets
@@ -61,7 +76,7 @@ class StateWriter:
                 if pair[0] in keys:
                     writes.append(pair)
                 else:
-                    self._ignore(task, pair[0])
+                    self._write_no_channel(task, *pair)
         elif returned is not None:
             self._write_other(task, returned)
         if self._edges:
@@ -81,7 +96,7 @@ class StateWriter:
                 if pair[0] in self._keys:
                     task.writes.append(pair)
                 else:
-                    self._ignore(task, pair[0])
+                    self._write_no_channel(task, *pair)
         # Control follows all updates, as if the node had returned one update and one goto.
         for part in parts:
             if isinstance(part, Send):
@@ -109,12 +124,23 @@ class StateWriter:
             raise self._refusal(part)
         return pairs
 
-    def _ignore(self, task: Task, key: Any) -> None:
-        """Note a key that is no channel: subgraphs with keys of their own depend on these being ignored."""
+    def _write_no_channel(self, task: Task, key: Any, value: Any) -> None:
+        """Append the writes to a nested field's channels, or note a key that is no field."""
+        field = self._nested.get(key)
+        if field is None:
+            self._ignore(task, key, self._order)
+            return
+        unknown: list[str] = []
+        task.writes += field.split(value, self._name, unknown)
+        for name in unknown:
+            self._ignore(task, name, field.channel_names())
+
+    def _ignore(self, task: Task, key: Any, known: Iterable[str]) -> None:
+        """Note a key that is no field: subgraphs with keys of their own depend on these being ignored."""
         if self._is_strict:
             who = "the input" if self._name == START else f"node {self._name!r}"
             raise InvalidUpdateError(
-                f"{who} wrote {key!r}, which is no key of the state; known: {', '.join(map(repr, self._order))} "
+                f"{who} wrote {key!r}, which is no key of the state; known: {', '.join(map(repr, known))} "
                 "(an error because the graph was compiled with strict=True)",
                 node=self._name,
                 channel=str(key),

@@ -45,7 +45,7 @@ def bystander(
         default_retry=(),
         is_checked=is_checking(),
         runtime=Runtime(context=None, store=graph.store),
-        launch=SimpleNamespace(durability=None),
+        launch=SimpleNamespace(durability=None, travel=None, origin=None),
         engine=SimpleNamespace(is_resuming=False, saving=SimpleNamespace(checkpoint_id=checkpoint_id)),
         checkpoint_map=lambda: {**parents, **at},
         first_attempt_time=lambda _task: time.time(),

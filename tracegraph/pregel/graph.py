@@ -13,11 +13,12 @@ from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.drivers.effects import arun_flow, run_flow
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.engine.actions import Finish
+from tracegraph.engine.nesting import NestedField
 from tracegraph.engine.node import Node
 from tracegraph.engine.topology import Topology
 from tracegraph.pregel import updating
 from tracegraph.pregel.batch import abatch, batch
-from tracegraph.pregel.history import history_flow
+from tracegraph.pregel.history import History
 from tracegraph.pregel.launch import CallArguments, CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
@@ -64,8 +65,10 @@ class Pregel:
         is_named: bool = False,
         debug: bool | None = None,
         joins: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
+        nested: Mapping[str, NestedField] | None = None,
         auto_validate: bool = True,
         strict: bool = False,
+        concurrent_runs: Literal["reject", "queue"] = "reject",
     ) -> None:
         self.nodes: dict[str, Node] = {
             key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()
@@ -91,7 +94,9 @@ class Pregel:
         self.is_named = is_named
         self.debug = bool(debug)
         self.joins = dict(joins or {})
+        self.nested = dict(nested or {})
         self.strict = strict
+        self.concurrent_runs = concurrent_runs
         refuse_unsupported(self)
         if auto_validate:
             self.validate()
@@ -105,6 +110,7 @@ class Pregel:
             output_channels=self.output_channels,
             stream_channels=self.stream_channels,
             joins=self.joins,
+            nested=self.nested,
         )
 
     def validate(self) -> Self:
@@ -293,15 +299,22 @@ class Pregel:
     def get_state_history(
         self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
-        """Yield a thread's states, newest first: those whose metadata match *filter*, older than *before*, at most *limit*."""
-        yield from run_flow(history_flow(self, config, filter=filter, before=before, limit=limit))
+        """Yield a thread's states, newest first: those whose metadata match *filter*, older than *before*, at most *limit*.
+
+        They are loaded a page at a time, as they are asked for.
+        """
+        history = History(self, config, filter=filter, before=before, limit=limit)
+        while page := run_flow(history.page()):
+            yield from map(history.shown, page)
 
     async def aget_state_history(
         self, config: RunnableConfig, *, filter: dict[str, Any] | None = None, before: Any = None, limit: int | None = None
     ) -> AsyncIterator[StateSnapshot]:
         """Do what :meth:`get_state_history` does, awaiting the saver."""
-        for found in await arun_flow(history_flow(self, config, filter=filter, before=before, limit=limit)):
-            yield found
+        history = History(self, config, filter=filter, before=before, limit=limit)
+        while page := await arun_flow(history.page()):
+            for saved in page:
+                yield history.shown(saved)
 
     update_state = updating.update_state
     aupdate_state = updating.aupdate_state
@@ -339,7 +352,7 @@ class Pregel:
     def _result(self, finish: Finish, run: SyncRun | AsyncRun, output_keys: str | Sequence[str] | None, version: str) -> Any:
         value = finish.output
         if output_keys is not None:
-            value = run.read_output(output_keys)
+            value = run.read_output(checked_keys(self, output_keys))
         if version == "v2":
             return GraphOutput(value, finish.interrupts)
         if finish.interrupts:
@@ -356,7 +369,7 @@ def _keyed(key: str, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, An
 
 
 def _as_given(channels: str | Sequence[str]) -> str | tuple[str, ...]:
-    return channels if isinstance(channels, str) else tuple(channels)
+    return channels if isinstance(channels, (str, tuple)) else tuple(channels)
 
 
 def _breakpoints(names: Sequence[str] | str) -> frozenset[str] | str:

@@ -19,7 +19,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
 from tracegraph.current import CURRENT
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.run import Launch
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.saves import SaverPort
 from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
@@ -84,14 +84,22 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     is_nested = parent is not None and spec.thread_id == parent.run.thread_id and spec.checkpoint_ns == parent.namespace
     run_id = spec.run_id or _new_run_id()
     saver = resolve_saver(graph, parent if is_nested else None)
-    ns = _namespace(graph, parent) if is_nested and parent is not None else ""
+    ns, origin_ns = _namespaces(graph, parent) if is_nested and parent is not None else ("", None)
     port = None
     if saver is not None:
         if spec.thread_id is None:
             raise InvalidInputError(
                 'a graph with a checkpointer needs a thread to save under: invoke(..., {"configurable": {"thread_id": "..."}})'
             )
-        port = SaverPort(saver, thread_id=spec.thread_id, ns=ns, configurable=spec.configurable, metadata=spec.metadata)
+        around = parent.run.saver if is_nested and parent is not None else None
+        port = SaverPort(
+            saver,
+            thread_id=spec.thread_id,
+            ns=ns,
+            configurable=spec.configurable,
+            metadata=spec.metadata,
+            newest=None if around is None else around.newest,
+        )
     hub, handlers, own = _audience(spec, parent, run_id)
     return Launch(
         topology=graph.topology,
@@ -116,8 +124,21 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
         is_strict=graph.strict,
+        takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
+        is_stateful=is_nested and graph.checkpointer is True,
+        origin_ns=origin_ns,
         parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
     )
+
+
+def _has_turn(parent: HereNow | None, port: SaverPort) -> bool:
+    """Say whether a run around this one has the thread already: it would wait for itself."""
+    while parent is not None:
+        run = parent.run
+        if run.turn is not None and run.saver is not None and (run.saver.saver, run.thread_id) == (port.saver, port.thread_id):
+            return True
+        parent = run.parent
+    return False
 
 
 def _new_run_id() -> UUID:
@@ -159,12 +180,14 @@ def resolve_saver(graph: Pregel, parent: HereNow | None) -> BaseCheckpointSaver 
     return None if own is None or own is False else own
 
 
-def _namespace(graph: Pregel, parent: HereNow) -> str:
-    ns = parent.child_namespace()
+def _namespaces(graph: Pregel, parent: HereNow) -> tuple[str, str | None]:
+    """Return where a nested run is filed, and where it was in the superstep of the past that is done again, if one is."""
+    ns, then = parent.child_namespace(), parent.origin_namespace
+    origin = None if then is None else then + ns.removeprefix(parent.namespace)
     if graph.checkpointer is True:
         # State that lives on between calls must not be filed under the ids of one call.
-        return without_ids(ns)
-    return ns
+        return without_ids(ns), None if origin is None else without_ids(origin)
+    return ns, origin
 
 
 def _durability(given: Durability | None, saver: Any, parent: HereNow | None) -> Durability | None:

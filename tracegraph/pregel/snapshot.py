@@ -11,6 +11,7 @@ from tracegraph.constants import ERROR, INTERRUPT, NULL_TASK_ID, SKIPPED_WRITES,
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.identity import task_namespace, without_ids
+from tracegraph.engine.nesting import NestedKeys
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.views import read
@@ -120,13 +121,22 @@ def snapshot(graph: Pregel, saved: CheckpointTuple, *, is_live: bool, nested: di
     return StateSnapshot(
         values=read(values, graph.stream_channels),
         next=names,
-        config=saved.config,
+        config=_mapped(saved, saved.config),
         metadata={key: value for key, value in saved.metadata.items() if not key.startswith("__")},
         created_at=saved.checkpoint["ts"],
-        parent_config=saved.parent_config,
+        parent_config=None if saved.parent_config is None else _mapped(saved, saved.parent_config),
         tasks=shown,
         interrupts=tuple({i.id: i for task in shown for i in task.interrupts}.values()),
     )
+
+
+def _mapped(saved: CheckpointTuple, config: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's config with the ones of the graphs around it, without which it cannot be gone back to."""
+    parents = saved.metadata.get("parents")
+    if not parents:
+        return config
+    where = config["configurable"]
+    return {**config, "configurable": {**where, "checkpoint_map": {**parents, where["checkpoint_ns"]: where["checkpoint_id"]}}}
 
 
 def _address_of(saved: CheckpointTuple, task: Task) -> Any:
@@ -155,7 +165,8 @@ def _result(graph: Pregel, writes: list[Write]) -> Any:
     """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``."""
     found: dict[str, Any] = {}
     keys = graph.stream_channels_list
+    nest = graph.stream_channels
     for channel in dict.fromkeys(c for c, _ in writes if c in keys):
         several = [value for c, value in writes if c == channel]
         found[channel] = several[0] if len(several) == 1 else {"$writes": several}
-    return found
+    return nest.show_writes(found) if type(nest) is NestedKeys else found

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.drivers.async_driver import AsyncRun
-from tracegraph.drivers.run import Launch
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.engine.nesting import NestedKeys
 from tracegraph.errors import InvalidInputError
 from tracegraph.stream.parts import Part, Shape, checked_modes
 from tracegraph.stream.projector import Projector
@@ -63,17 +64,27 @@ class StreamPlan:
 
 
 def checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:
-    """Return *keys*.
+    """Return *keys*, with a nested field as the channels of its sub-fields.
 
     Raises:
-        InvalidInputError: one of them is no channel.
+        InvalidInputError: one of them is no channel and no nested field.
     """
+    nested = graph.topology.nested
     for key in (keys,) if isinstance(keys, str) else keys:
-        if key not in graph.channels:
-            raise InvalidInputError(
-                f"output key {key!r} is no channel; there are {', '.join(map(repr, graph.stream_channels_list))}"
-            )
-    return keys
+        if key not in graph.channels and key not in nested:
+            known = ", ".join(map(repr, (*graph.stream_channels_list, *nested)))
+            raise InvalidInputError(f"output key {key!r} is no channel; there are {known}")
+    return _expanded(graph, keys) if nested else keys
+
+
+def _expanded(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:
+    topology = graph.topology
+    if isinstance(keys, str):
+        if keys not in topology.nested:
+            return keys
+        return NestedKeys(topology.nested[keys].channel_names(), topology.paths, keys)
+    names = (name for key in keys for name in (topology.nested[key].channel_names() if key in topology.nested else (key,)))
+    return NestedKeys(dict.fromkeys(names), topology.paths)
 
 
 def of_parts(parts: list[Any], stream_mode: str | Sequence[str], version: str) -> Any:

@@ -14,6 +14,7 @@ from uuid import UUID, uuid5
 
 from tracegraph.config import RunnableConfig, RunSpec
 from tracegraph.constants import (
+    DETOURS,
     END,
     INPUT,
     INTERRUPT,
@@ -24,21 +25,23 @@ from tracegraph.constants import (
     TRACE,
     UNFINISHED_WRITES,
 )
+from tracegraph.current import CURRENT
 from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.turns import take_turn
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import input_writes
 from tracegraph.engine.identity import path_text
 from tracegraph.engine.node import Node
 from tracegraph.engine.plan import plan_step
-from tracegraph.engine.saving import checkpoint_record
+from tracegraph.engine.saving import checkpoint_metadata, checkpoint_record
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.errors import GraphInterrupt, InvalidInputError, InvalidUpdateError, ParentCommand
 from tracegraph.pregel.addressing import graph_at
 from tracegraph.pregel.bystander import bystander
 from tracegraph.pregel.snapshot import saver_of, thread_config
-from tracegraph.records import CheckpointMetadata, CheckpointTuple, Write
+from tracegraph.records import CheckpointTuple, Detour, Write
 from tracegraph.types import StateUpdate
 
 if TYPE_CHECKING:
@@ -112,6 +115,20 @@ async def abulk_update_state(self: Pregel, config: RunnableConfig, supersteps: S
 
 
 def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:
+    """Carry the supersteps out, in turn with the thread's runs if those take turns; return the last checkpoint's config."""
+    spec, _ = thread_config(graph, config)
+    is_inside = CURRENT.get() is not None  # a node that updates its own thread would wait for itself
+    if graph.concurrent_runs != "queue" or is_inside:
+        return (yield from _update(graph, config, supersteps))
+    assert spec.thread_id is not None
+    turn = yield from take_turn(saver_of(graph), spec.thread_id)
+    try:
+        return (yield from _update(graph, config, supersteps))
+    finally:
+        yield from turn.leave()
+
+
+def _update(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:
     """Carry the supersteps out and return the config of the last checkpoint made.
 
     The first of an addressed call may make a branch; any other must find the thread where it was read.
@@ -164,6 +181,13 @@ class _Edit:
         """The checkpoint that is updated."""
         return None if self.saved is None else self.saved.checkpoint["id"]
 
+    def detours(self, made: str) -> list[Detour]:
+        """Return what the checkpoint to make passes over: of a branch, also what came after the one it branches off."""
+        found = [] if self.saved is None else [Detour(*each) for each in self.saved.metadata.get(DETOURS, ())]
+        if self.is_addressed and self.base_id is not None and self.base_id != self.head_id:
+            found.append(Detour(self.base_id, made))
+        return found
+
     def superstep(self) -> Superstep:
         """Return the superstep that follows the checkpoint, as a run would plan it."""
         checkpoint = _NO_CHECKPOINT if self.base_id is None else UUID(self.base_id)
@@ -195,6 +219,8 @@ def _load(graph: Pregel, spec: RunSpec, port: SaverPort, checkpoint_id: str | No
     # A run that goes on from here links to the run that got the thread here, not to nothing.
     port.trace = tuple(saved.metadata.get(TRACE, ()))
     head = (yield from ask(GetTuple(port.saver, port.config(None)))) if is_addressed else saved
+    for around in saved.metadata.get("parents", {}).values():
+        port.newest.note(around)
     found = saved.checkpoint
     store.load(found["channel_values"], found["channel_versions"], found["versions_seen"])
     step = saved.metadata.get("step", -1) + 1
@@ -372,7 +398,7 @@ def _save(edit: _Edit, source: Literal["input", "update", "fork"], step: int, *,
     changed, grown = store.take_changes()
     order = SaveCheckpoint(
         checkpoint=checkpoint_record(store, made, time.time_ns(), None),
-        metadata=CheckpointMetadata(source=source, step=step, parents=dict(edit.parents)),
+        metadata=checkpoint_metadata(source, step, edit.parents, edit.detours(made)),
         new_versions=changed,
         parent_id=hangs_on,
         expect_head=MISSING if edit.is_addressed else hangs_on,

@@ -34,6 +34,8 @@ def refuse_unsupported(graph: Pregel) -> None:
     problems: list[str] = []
     if graph.cache is not None:
         problems.append("cache= is not supported yet: leave it out (a cache_policy without a cache has no effect)")
+    if graph.concurrent_runs not in ("reject", "queue"):
+        problems.append(f"concurrent_runs={graph.concurrent_runs!r} is unknown: give 'reject' or 'queue'")
     if graph.step_timeout is not None:
         problems.append("step_timeout= is not supported yet: give async nodes a timeout of their own")
     problems.extend(

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from tracegraph.constants import NS_SEP
+from tracegraph.engine.nesting import NestedKeys
 from tracegraph.engine.views import isolated, read
 from tracegraph.events import CustomEmitted, Event, Interrupted, RunStarted, StateUpdated, TaskEnded, kinds
 from tracegraph.stream.parts import Part
@@ -116,6 +117,10 @@ class Projector:
             return None
         if isinstance(keys, str):
             return isolated(wanted[0][1]) if len(wanted) == 1 else [isolated(value) for _, value in wanted]
+        if isinstance(keys, NestedKeys):
+            writes = [(channel, isolated(value)) for channel, value in wanted]
+            is_once = len(dict(writes)) == len(writes)
+            return keys.show_writes(dict(writes)) if is_once else keys.show_each(writes)
         if len({channel for channel, _ in wanted}) == len(wanted):
             return {channel: isolated(value) for channel, value in wanted}
         return [{channel: isolated(value)} for channel, value in wanted]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from opentelemetry.trace import Span
 
-from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed, TaskEnded
+from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed, TaskEnded, TurnTaken
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import error_type, is_failure, mark_failed
 from tracegraph.telemetry.open_spans import Attributes
@@ -76,3 +76,8 @@ def mark_task(span: Span, event: TaskEnded) -> None:
         span.set_attribute(semconv.CACHE_HIT, True)
     if event.status == "failed" and is_failure(event.error):
         mark_failed(span, event.error, event.at_ns)
+
+
+def mark_turn_taken(span: Span, event: TurnTaken) -> None:
+    """Note on the run how long it waited for those before it on its thread."""
+    span.add_event(semconv.TURN_TAKEN_EVENT, {semconv.WAITED_S: event.waited_ns / 1e9}, event.at_ns)

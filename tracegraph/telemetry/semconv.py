@@ -117,6 +117,8 @@ LINK_KIND: Final = "tracegraph.link"
 # Span events: a short closed list, since backends without a log store show nothing else.
 RUN_INTERRUPTED_EVENT: Final = "tracegraph.run.interrupted"
 RUN_RESUMED_EVENT: Final = "tracegraph.run.resumed"
+TURN_TAKEN_EVENT: Final = "tracegraph.run.turn_taken"
+WAITED_S: Final = "tracegraph.run.waited_s"
 RUN_DRAINED_EVENT: Final = "tracegraph.run.drained"
 JOIN_STARVED_EVENT: Final = "tracegraph.join.starved"
 TASK_RETRY_EVENT: Final = "tracegraph.task.retry"

@@ -27,7 +27,15 @@ from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 from tracegraph.telemetry.failure import is_failure, mark_failed
-from tracegraph.telemetry.marks import mark_drained, mark_interrupted, mark_join_starved, mark_resumed, mark_retry, mark_task
+from tracegraph.telemetry.marks import (
+    mark_drained,
+    mark_interrupted,
+    mark_join_starved,
+    mark_resumed,
+    mark_retry,
+    mark_task,
+    mark_turn_taken,
+)
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
 from tracegraph.telemetry.traceparent import format_traceparent
 
@@ -157,7 +165,9 @@ class SpanObserver:
             return get_current()
         return run.context if task is None else task.context(run)
 
-    def _marked(self, event: events.Interrupted | events.Resumed | events.Drained | events.JoinStarved) -> None:
+    def _marked(
+        self, event: events.Interrupted | events.Resumed | events.Drained | events.JoinStarved | events.TurnTaken
+    ) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
         match event:
@@ -169,6 +179,8 @@ class SpanObserver:
                 mark_drained(run.span, event)
             case events.JoinStarved():
                 mark_join_starved(run.span, event)
+            case events.TurnTaken():
+                mark_turn_taken(run.span, event)
 
     def _observer_failed(self, event: events.ObserverFailed) -> None:
         if self._runs:
@@ -385,6 +397,7 @@ class SpanObserver:
         events.ErrorHandled: _error_handled,
         events.Drained: _marked,
         events.JoinStarved: _marked,
+        events.TurnTaken: _marked,
         events.ObserverFailed: _observer_failed,
         events.ModelStarted: _call_started,
         events.ModelToken: _model_token,

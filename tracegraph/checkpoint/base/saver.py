@@ -158,6 +158,25 @@ class BaseCheckpointSaver:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
 
+    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """Queue up for a thread, behind all others; return a ticket that is valid for *lease_s* seconds.
+
+        With the next three methods it lets runs on one thread take turns; a saver without them refuses such graphs.
+        """
+        raise self._lacks("join_queue")
+
+    def has_turn(self, ticket: str) -> bool:
+        """Say whether no valid ticket of the thread is older than this one."""
+        raise self._lacks("has_turn")
+
+    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for *lease_s* more seconds from now."""
+        raise self._lacks("keep_turn")
+
+    def leave_queue(self, ticket: str) -> None:
+        """Give a ticket back; one that is not there any more is no mistake."""
+        raise self._lacks("leave_queue")
+
     def with_allowlist(self, extra_allowlist: Iterable[Allowed]) -> Self:
         """Return a saver on the same storage whose serialiser also revives these classes; itself if it has no such list."""
         extend = getattr(self.serde, "with_msgpack_allowlist", None)
@@ -253,6 +272,22 @@ class BaseCheckpointSaver:
             except StopIteration as stop:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
+
+    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """See :meth:`join_queue`."""
+        return await self._off_loop(lambda: self.join_queue(thread_id, lease_s=lease_s))
+
+    async def ahas_turn(self, ticket: str) -> bool:
+        """See :meth:`has_turn`."""
+        return await self._off_loop(lambda: self.has_turn(ticket))
+
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """See :meth:`keep_turn`."""
+        await self._off_loop(lambda: self.keep_turn(ticket, lease_s=lease_s))
+
+    async def aleave_queue(self, ticket: str) -> None:
+        """See :meth:`leave_queue`."""
+        await self._off_loop(lambda: self.leave_queue(ticket))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """See :meth:`delete_thread`."""

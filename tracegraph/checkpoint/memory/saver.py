@@ -15,6 +15,7 @@ from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
 from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
+from tracegraph.checkpoint.memory.queues import Queues
 from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, KeptWrite, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
@@ -48,6 +49,7 @@ class InMemorySaver(GroupingSaver):
         self._shelves = Shelves(factory)
         # Re-entrant: a reader that is dropped may save from inside the garbage collector, which may run anywhere.
         self._lock = threading.RLock()
+        self._queues = Queues()
         self.storage = self._shelves.storage
         """thread -> namespace -> checkpoint id -> record"""
         self.writes = self._shelves.writes
@@ -161,6 +163,24 @@ class InMemorySaver(GroupingSaver):
         for address in found[:limit]:
             if (read := self._read(address)) is not None:
                 yield read
+
+    def join_queue(self, thread_id: str, *, lease_s: float) -> str:  # valid as long as the process
+        """Queue up for a thread; see :meth:`BaseCheckpointSaver.join_queue`."""
+        with self._lock:
+            return self._queues.join(thread_id)
+
+    def has_turn(self, ticket: str) -> bool:
+        """Say whether nobody is before."""
+        with self._lock:
+            return self._queues.is_first(ticket)
+
+    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Do nothing: a ticket is valid as long as the process."""
+
+    def leave_queue(self, ticket: str) -> None:
+        """Give a ticket back."""
+        with self._lock:
+            self._queues.leave(ticket)
 
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
@@ -52,18 +51,20 @@ def record_of(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
-@dataclass(slots=True)
 class Group:
     """What is to be stored in one namespace of a thread."""
 
-    thread_id: str
-    ns: str
-    checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = field(default_factory=list)
-    """With the head that each expects."""
-    blobs: dict[BlobKey, Any] = field(default_factory=dict)
-    bases: list[BlobKey] = field(default_factory=list)
-    """What values among the blobs were added to."""
-    writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = field(default_factory=list)
+    __slots__ = ("bases", "blobs", "checkpoints", "ns", "thread_id", "writes")
+
+    def __init__(self, thread_id: str, ns: str) -> None:
+        self.thread_id = thread_id
+        self.ns = ns
+        self.checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = []
+        """With the head that each expects."""
+        self.blobs: dict[BlobKey, Any] = {}
+        self.bases: list[BlobKey] = []
+        """What values among the blobs were added to."""
+        self.writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = []
 
 
 class Shelves:
@@ -213,12 +214,13 @@ class Shelves:
 
     def thin(self, thread_id: str) -> None:
         """Keep the newest checkpoint of each namespace, without parent; see :meth:`BaseCheckpointSaver.prune`."""
-        root = self.heads.get((thread_id, ""))
+        roots = {*self.storage.get(thread_id, {}).get("", ())} - {self.heads.get((thread_id, ""))}
         gone: list[Address] = []
         for address, kept in self.addresses(thread_id, None):
             _thread, ns, checkpoint_id = address
-            # A namespace with a task's id in it was made for that task; others hold state from call to call.
-            is_orphan = NS_END in ns and kept.metadata.get("parents", {}).get("") != root
+            # A namespace with a task's id in it was made for that task; others hold state from call to call. It goes with
+            # the root checkpoint that it names, which may be saved only after it: then both stay.
+            is_orphan = NS_END in ns and kept.metadata.get("parents", {}).get("") in roots
             if is_orphan or checkpoint_id != self.heads[thread_id, ns]:
                 gone.append(address)
             else:

@@ -8,8 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline
-from psycopg.rows import tuple_row
+from psycopg import AsyncConnection, AsyncPipeline
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from tracegraph.checkpoint.postgres.carrying import acarry_out
@@ -116,7 +115,7 @@ class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
                     await stack.enter_async_context(connection.pipeline())
                 database.check_free(connection)
                 await stack.enter_async_context(connection.transaction())
-                return await acarry_out(AsyncCursor(connection, row_factory=tuple_row), operation, writes=writes)
+                return await acarry_out(connection, operation, writes=writes)
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise await self._told(error) from error
 

@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
-from psycopg import AsyncCursor, Cursor
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import tuple_row
 
 from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Rows
 
@@ -29,12 +30,19 @@ class _Call(NamedTuple):
     is_asked: bool = False
 
 
-def carry_out(cursor: Cursor[Any], operation: Operation[T], *, writes: bool) -> T:
+# Every statement that is asked has a cursor of its own: in a pipeline results of earlier ones may come in at any time, and a
+# cursor takes the first that comes for the answer to the latest. They are not of the connection's own kind, which may want
+# other placeholders.
+
+
+def carry_out(connection: Connection[Any], operation: Operation[T], *, writes: bool) -> T:
     """Carry an operation out in the transaction that has just begun, blocking."""
+    told = Cursor(connection, row_factory=tuple_row)
     calls = _calls(operation, writes=writes)
     try:
         call = next(calls)
         while True:
+            cursor = Cursor(connection, row_factory=tuple_row) if call.is_asked else told
             cursor.execute(call.statement, call.values)
             call = calls.send(cursor.fetchall() if call.is_asked else [])
     except StopIteration as stop:
@@ -42,12 +50,14 @@ def carry_out(cursor: Cursor[Any], operation: Operation[T], *, writes: bool) -> 
         return answer
 
 
-async def acarry_out(cursor: AsyncCursor[Any], operation: Operation[T], *, writes: bool) -> T:
+async def acarry_out(connection: AsyncConnection[Any], operation: Operation[T], *, writes: bool) -> T:
     """Carry an operation out in the transaction that has just begun, awaiting."""
+    told = AsyncCursor(connection, row_factory=tuple_row)
     calls = _calls(operation, writes=writes)
     try:
         call = next(calls)
         while True:
+            cursor = AsyncCursor(connection, row_factory=tuple_row) if call.is_asked else told
             await cursor.execute(call.statement, call.values)
             call = calls.send(await cursor.fetchall() if call.is_asked else [])
     except StopIteration as stop:

@@ -19,6 +19,8 @@ class PostgresDialect(Dialect):
     pairs = "json_each_text(CAST(? AS json))"
     lock = " FOR UPDATE"
     metadata = "CAST(c.metadata AS text)"
+    lock_queue = "SELECT pg_advisory_xact_lock(1953653108, hashtext(?))"  # any number that is nobody else's, and the thread
+    now = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
     _has = "CAST(c.metadata AS jsonb) @> CAST(? AS jsonb)"
 
     def insert(self, table: str, columns: Mapping[str, str]) -> str:
@@ -27,6 +29,10 @@ class PostgresDialect(Dialect):
         arrays = ", ".join(f"CAST(? AS {'text' if kind == 'json' else kind}[])" for kind in columns.values())
         taken = ", ".join(f"CAST({name} AS json)" if kind == "json" else name for name, kind in columns.items())
         return f"INSERT INTO {table} ({names}) SELECT {taken} FROM unnest({arrays}) AS given({names})"  # noqa: S608
+
+    def one_value(self, condition: str) -> str:
+        """See :class:`Dialect`: with a limit, so that the planner looks rows up one by one. Else it may read the whole table."""
+        return f"CROSS JOIN LATERAL (SELECT * FROM tracegraph_blobs b WHERE {condition} LIMIT 1) b"  # noqa: S608
 
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`: numbers too become texts."""

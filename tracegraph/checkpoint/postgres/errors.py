@@ -51,6 +51,7 @@ _STATES: Final = {
     "42703": "no_tables",
     "42P01": "no_tables",
     "42P05": "prepared",
+    "42P07": "no_tables",  # tracegraph_schema alone was dropped
     "53": "overloaded",
     "53100": "full",
     "54": "too_large",

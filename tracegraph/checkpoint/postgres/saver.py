@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import psycopg
-from psycopg import Connection, Cursor, Pipeline
-from psycopg.rows import tuple_row
+from psycopg import Connection, Pipeline
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tracegraph.checkpoint.postgres.carrying import carry_out
@@ -91,8 +90,7 @@ class PostgresSaver(SyncSqlSaver):
                     stack.enter_context(connection.pipeline())
                 database.check_free(connection)
                 stack.enter_context(connection.transaction())
-                # Not the connection's own kind of cursor, which may want other placeholders.
-                return carry_out(Cursor(connection, row_factory=tuple_row), operation, writes=writes)
+                return carry_out(connection, operation, writes=writes)
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise self._told(error) from error
 

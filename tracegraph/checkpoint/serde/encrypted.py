@@ -128,6 +128,11 @@ class EncryptedSerializer:
             raise UnreadableBytesError(f"their kind was changed to {kind!r}")
         return kind, plain
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether the inner serialiser brings only listed classes to life."""
+        return bool(getattr(self.serde, "is_strict", False))
+
     def with_msgpack_allowlist(self, extra_allowlist: Any) -> EncryptedSerializer:
         """Return one whose inner serialiser revives more classes; see :class:`JsonPlusSerializer`."""
         allow: Any = getattr(self.serde, "with_msgpack_allowlist", None)

@@ -61,6 +61,11 @@ class JsonPlusSerializer:
             )
         self._types = Allowlist.of(allowed_msgpack_modules)
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether only listed classes come to life."""
+        return self._types.mode == "strict"
+
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[Allowed]) -> JsonPlusSerializer:
         """Return a serialiser that also revives these classes without a warning."""
         made = JsonPlusSerializer()

@@ -21,9 +21,18 @@ class Dialect(ABC):
     metadata: ClassVar[str]
     """The metadata column as JSON text."""
 
+    lock_queue: ClassVar[str] = ""
+    """What a thread's queue is locked with until the transaction ends, its id being the value; none where writers are alone."""
+    now: ClassVar[str]
+    """Seconds since 1970 by the database's clock, with fractions."""
+
     @abstractmethod
     def insert(self, table: str, columns: Mapping[str, str]) -> str:
         """Return an INSERT of these columns, given with their types, as far as a clause ON CONFLICT can follow."""
+
+    @abstractmethod
+    def one_value(self, condition: str) -> str:
+        """Return what joins the one row of ``tracegraph_blobs b`` that a condition on its whole key names, by its index."""
 
     @abstractmethod
     def version(self, version: Version) -> Version:

@@ -120,6 +120,29 @@ class Operations:
         rows: Any = yield Rows(self.sql.page(condition), (place, before, *values, size))
         return rows  # type: ignore[no-any-return]
 
+    # --- turns ---------------------------------------------------------------------------------------------
+
+    def join_queue(self, thread_id: str, lease_s: float) -> Operation[str]:
+        """Return a ticket behind all others; those of others that have run out are dropped."""
+        if self.dialect.lock_queue:  # else an older ticket might be seen only after a younger one had its turn
+            yield Rows(self.dialect.lock_queue, (thread_id,))
+        yield Many(self.sql.drop_expired, [(thread_id,)])
+        ((ticket,),) = yield Rows(self.sql.join_queue, (thread_id, lease_s))
+        return str(ticket)
+
+    def has_turn(self, ticket: str) -> Operation[bool]:
+        """Say whether no valid ticket of the same thread is older; one that is gone has its turn, for nobody waits for it."""
+        rows = yield Rows(self.sql.tickets_before, (int(ticket),))
+        return not rows
+
+    def keep_turn(self, ticket: str, lease_s: float) -> Operation[None]:
+        """Let a ticket run out later."""
+        yield Many(self.sql.keep_turn, [(lease_s, int(ticket))])
+
+    def leave_queue(self, ticket: str) -> Operation[None]:
+        """Forget a ticket."""
+        yield Many(sql.LEAVE_QUEUE, [(int(ticket),)])
+
     # --- upkeep --------------------------------------------------------------------------------------------
 
     def forget(self, thread_id: str) -> Operation[None]:
@@ -159,13 +182,15 @@ class Operations:
         """Keep the newest checkpoint of each place, without parent; see :meth:`BaseCheckpointSaver.prune`."""
         locked = yield Rows(self.sql.lock_threads, (thread_id, thread_id))
         found = [place for place in (yield from self._places_of(thread_id, locked)) if place.head is not None]
-        root = next((place.head for place in found if not place.ns), None)
+        root = next((place for place in found if not place.ns), None)
+        roots = {key[1] for key in (yield Rows(sql.CHECKPOINTS_OF_PLACE, (root.number,)))} - {root.head} if root else set()
         gone: list[Any] = []
         for place in found:
             kept = place.head
             ((metadata,),) = yield Rows(self.sql.metadata, (place.number, kept))
-            # A namespace with a task's id in it was made for that task; others hold state from call to call.
-            if NS_END in place.ns and metadata_of(metadata).get("parents", {}).get("") != root:
+            # A namespace with a task's id in it was made for that task; others hold state from call to call. It goes with
+            # the root checkpoint that it names, which may be saved only after it: then both stay.
+            if NS_END in place.ns and metadata_of(metadata).get("parents", {}).get("") in roots:
                 kept = None
             else:
                 yield Many(sql.ORPHAN, [(place.number, kept)])

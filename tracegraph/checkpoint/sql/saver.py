@@ -109,6 +109,22 @@ class SyncSqlSaver(SqlSaver):
         """Return what there is of each thread; see :meth:`BaseCheckpointSaver.list_threads`."""
         return self._run(self._operations.threads(limit), writes=False)
 
+    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """Queue up for a thread; see :meth:`BaseCheckpointSaver.join_queue`."""
+        return self._run(self._operations.join_queue(thread_id, lease_s), writes=True)
+
+    def has_turn(self, ticket: str) -> bool:
+        """Say whether nobody is before."""
+        return self._run(self._operations.has_turn(ticket), writes=False)
+
+    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for longer."""
+        self._run(self._operations.keep_turn(ticket, lease_s), writes=True)
+
+    def leave_queue(self, ticket: str) -> None:
+        """Give a ticket back."""
+        self._run(self._operations.leave_queue(ticket), writes=True)
+
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread."""
         self._run(self._operations.forget(str(thread_id)), writes=True)
@@ -180,6 +196,22 @@ class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
     async def alist_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
         """See :meth:`BaseCheckpointSaver.list_threads`."""
         return await self._arun(self._operations.threads(limit), writes=False)
+
+    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+        """See :meth:`BaseCheckpointSaver.join_queue`."""
+        return await self._arun(self._operations.join_queue(thread_id, lease_s), writes=True)
+
+    async def ahas_turn(self, ticket: str) -> bool:
+        """Say whether nobody is before."""
+        return await self._arun(self._operations.has_turn(ticket), writes=False)
+
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
+        """Make a ticket valid for longer."""
+        await self._arun(self._operations.keep_turn(ticket, lease_s), writes=True)
+
+    async def aleave_queue(self, ticket: str) -> None:
+        """Give a ticket back."""
+        await self._arun(self._operations.leave_queue(ticket), writes=True)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Forget a thread."""

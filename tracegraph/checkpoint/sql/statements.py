@@ -100,6 +100,8 @@ AND NOT EXISTS (SELECT 1 FROM tracegraph_checkpoints WHERE place = ?)
 AND NOT EXISTS (SELECT 1 FROM tracegraph_writes WHERE place = ?)
 """
 
+LEAVE_QUEUE: Final = "DELETE FROM tracegraph_turns WHERE ticket = ?"
+
 
 def _put(dialect: Dialect, table: str, key: str, columns: Mapping[str, str]) -> str:
     """Return the statement that inserts rows, each in the place of one with the same key."""
@@ -126,27 +128,40 @@ class Statements:
             FROM tracegraph_places p
         """
         self.places_of_thread = f"{self.all_places} WHERE thread_id = ?"
+        # The place as a value of its own lets every planner read the newest from the end of the key's index.
         checkpoint = f"""
-            SELECT p.place, c.id, c.parent_id, c.record, {dialect.metadata}
-            FROM tracegraph_places p CROSS JOIN tracegraph_checkpoints c
-            WHERE p.thread_id = ? AND p.ns = ? AND c.place = p.place
+            SELECT c.place, c.id, c.parent_id, c.record, {dialect.metadata} FROM tracegraph_checkpoints c
+            WHERE c.place = (SELECT place FROM tracegraph_places WHERE thread_id = ? AND ns = ?)
         """  # noqa: S608
         self.latest = f"{checkpoint} ORDER BY c.id DESC LIMIT 1"
         self.named = f"{checkpoint} AND c.id = ?"
         self.metadata = f"SELECT {dialect.metadata} FROM tracegraph_checkpoints c WHERE place = ? AND id = ?"  # noqa: S608
         # Channels and versions come as one JSON object: one statement for any number of them.
+        wanted = dialect.one_value("b.place = ? AND b.version = wanted.value AND b.channel = wanted.key")
+        below = dialect.one_value("b.place = ? AND b.version = part.base AND b.channel = part.channel")
+        found = dialect.one_value("b.place = ? AND b.version = part.version AND b.channel = part.channel")
         self.values = f"""
             WITH RECURSIVE part(channel, version, base, depth) AS (
-                SELECT b.channel, b.version, b.base, 0 FROM {dialect.pairs} wanted CROSS JOIN tracegraph_blobs b
-                WHERE b.place = ? AND b.version = wanted.value AND b.channel = wanted.key
+                SELECT b.channel, b.version, b.base, 0 FROM {dialect.pairs} wanted {wanted}
                 UNION ALL
-                SELECT b.channel, b.version, b.base, part.depth + 1 FROM part CROSS JOIN tracegraph_blobs b
-                WHERE part.base IS NOT NULL AND b.place = ? AND b.version = part.base AND b.channel = part.channel
+                SELECT b.channel, b.version, b.base, part.depth + 1 FROM part {below}
             )
-            SELECT b.channel, b.kind, b.value, b.growth, part.depth FROM part CROSS JOIN tracegraph_blobs b
-            WHERE b.place = ? AND b.version = part.version AND b.channel = part.channel
+            SELECT b.channel, b.kind, b.value, b.growth, part.depth FROM part {found}
         """  # noqa: S608
         self._page = f"SELECT c.id, {dialect.metadata} FROM tracegraph_checkpoints c WHERE c.place = ? AND c.id < ?"  # noqa: S608
+
+        # By the database's clock, for the machines' clocks differ.
+        self.drop_expired = f"DELETE FROM tracegraph_turns WHERE thread_id = ? AND expires_at < {dialect.now}"  # noqa: S608
+        self.join_queue = f"""
+            INSERT INTO tracegraph_turns (thread_id, expires_at) VALUES (?, {dialect.now} + ?) RETURNING ticket
+        """  # noqa: S608
+        self.keep_turn = f"UPDATE tracegraph_turns SET expires_at = {dialect.now} + ? WHERE ticket = ?"  # noqa: S608
+        self.tickets_before = f"""
+            SELECT b.ticket FROM tracegraph_turns mine
+            CROSS JOIN tracegraph_turns b
+            WHERE mine.ticket = ? AND b.thread_id = mine.thread_id AND b.ticket < mine.ticket AND b.expires_at >= {dialect.now}
+            LIMIT 1
+        """  # noqa: S608
 
     def page(self, sieve: str) -> str:
         """Return the statement for one page of a place's checkpoints, newest first."""

@@ -19,10 +19,15 @@ class SqliteDialect(Dialect):
     pairs = "json_each(?)"
     lock = ""
     metadata = "c.metadata"
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def insert(self, table: str, columns: Mapping[str, str]) -> str:
         """See :class:`Dialect`."""
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+    def one_value(self, condition: str) -> str:
+        """See :class:`Dialect`."""
+        return f"CROSS JOIN tracegraph_blobs b WHERE {condition}"
 
     def version(self, version: Version) -> Version:
         """See :class:`Dialect`."""

@@ -1,0 +1,71 @@
+"""What a run is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tracegraph.callbacks.hub import Hub, Observer
+from tracegraph.config import RunSpec
+from tracegraph.drivers.saves import SaverPort
+from tracegraph.engine.topology import Topology
+from tracegraph.events import RunStarted
+from tracegraph.runtime import Runtime
+from tracegraph.types import Durability, RetryPolicy
+
+if TYPE_CHECKING:
+    from tracegraph.drivers.here import HereNow
+    from tracegraph.drivers.travel import Origin, Travel
+
+__all__ = ["Launch", "SpanFactory"]
+
+SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
+"""Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Launch:
+    """Everything a run is made of, resolved: which saver, which namespace, whose hub."""
+
+    topology: Topology
+    name: str
+    is_named: bool
+    spec: RunSpec
+    run_id: UUID
+    input: Any
+    hub: Hub
+    is_root: bool
+    """It owns the hub: no run encloses it."""
+    parent: HereNow | None
+    """The task whose code started this run."""
+    is_nested: bool
+    """It shares thread and namespace with the enclosing run, so its pauses and commands pass up."""
+    saver: SaverPort | None
+    ns: str
+    thread_id: str | None
+    durability: Durability | None
+    runtime: Runtime[Any]
+    handlers: Sequence[Any] = ()
+    own_observers: Sequence[Observer] = ()
+    """Observers that leave the hub with this run."""
+    span_factory: SpanFactory | None = None
+    interrupt_before: frozenset[str] | str = frozenset()
+    interrupt_after: frozenset[str] | str = frozenset()
+    default_retry: tuple[RetryPolicy, ...] = ()
+    is_strict: bool = False
+    parents: Mapping[str, str] = field(default_factory=dict)
+    takes_turns: bool = False
+    """It waits until the runs before it on its thread have ended."""
+    is_live: bool = False
+    """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
+    is_streaming: bool = False
+    is_stateful: bool = False
+    """Nested, it lives on between calls: filed under its name, without ids."""
+    origin_ns: str | None = None
+    """Nested in a superstep of the past that is done again: its namespace then."""
+    travel: Travel | None = None
+    """The journey into the past that it is part of; known once it has started."""
+    origin: Origin | None = None
+    """The superstep of the past that it begins with; known once it has started."""
