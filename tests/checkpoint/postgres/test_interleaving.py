@@ -100,7 +100,7 @@ def test_tickets_of_a_thread_are_seen_in_their_order(saver: PostgresSaver) -> No
 
         def meanwhile() -> None:
             younger.append(pool.submit(saver.join_queue, "1", lease_s=60))
-            while not asked(url_of(saver), "SELECT 1 FROM pg_locks WHERE NOT granted"):
+            while not (younger[0].done() or asked(url_of(saver), "SELECT 1 FROM pg_locks WHERE NOT granted")):
                 pass
 
         older = saver._run(interrupted(saver._operations.join_queue("1", 60.0), meanwhile), writes=True)
