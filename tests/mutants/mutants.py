@@ -72,11 +72,26 @@ MUTANTS = (
         (
             Edit(
                 "engine/apply.py",
-                "overlay[channel] = new\n        return written",
-                "overlay[channel] = values[channel] = new\n        return written",
+                "overlay[channel] = new\n                if channel in growing:",
+                "overlay[channel] = values[channel] = new\n                if channel in growing:",
             ),
         ),
         (ENGINE_FACTS, "tests/cases/test_bad_input.py"),
+    ),
+    Mutant(
+        "an increment of a list that was changed too",
+        (Edit("channels/binop.py", "if not keeps_left and not all(map(operators.is_, before, after)):", "if False:"),),
+        ("tests/properties/test_increments.py",),
+    ),
+    Mutant(
+        "rows joined newest first",
+        (Edit("checkpoint/sql/values.py", "newest_first[::-1]", "newest_first"),),
+        ("tests/properties/test_increments.py", "tests/checkpoint/test_growth.py"),
+    ),
+    Mutant(
+        "a checkpoint that overtakes its writes",
+        (Edit("engine/saving.py", "return not self.awaited or self.awaited <= {", "return True or self.awaited <= {"),),
+        ("tests/engine/test_engine_by_hand.py",),
     ),
     Mutant(
         "an Overwrite of a nested field that merges",
