@@ -168,8 +168,6 @@ class PostgresSaver:
     @classmethod
     @contextmanager
     def from_conn_string(cls, url):
-        if url.endswith("/down"):
-            raise type("OperationalError", (Exception,), {"__module__": "psycopg"})("connection refused")
         with SqliteSaver.from_conn_string(url.rpartition("/")[2]) as saver:
             yield saver
 
@@ -184,10 +182,21 @@ module.PostgresSaver = PostgresSaver
     resumed = command("resume", "with_postgres.py:question", "t", "--value", "9", *database)
 
     assert (paused.code, resumed.code, resumed.data["n"]) == (3, 0, 9)
-    down = command("resume", "with_postgres.py:question", "t", "--db", "postgresql://me:secret@h/down")
     assert "t --db URL --value JSON" in paused.err
-    assert (down.code, down.err) == (
-        2,
-        "error: the checkpoint database 'postgresql://h/down' cannot be used: connection refused\n",
-    )
     assert "secret" not in paused.err + resumed.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://me:secret@/app?host=%2Fnowhere", "the checkpoint database 'app on /nowhere' cannot be used (connection"),
+        ("postgresql://me:a/secret@h/app", "--db: [TG102] this is no connection string of PostgreSQL"),
+    ],
+)
+def test_a_postgres_database_that_cannot_be_opened_says_why(command: Command, url: str, said: str) -> None:
+    """In one line, and without the password."""
+    done = command("threads", "--db", url)
+
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err and done.err.count("\n") == 1
+    assert "secret" not in done.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sql.errors import DatabaseUnusableError
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.cli.output import CliError, ExitCode, fail
+from tracegraph.errors import InvalidInputError
 from tracegraph.pregel import Pregel
 from tracegraph_exporters.base import default_path
 
@@ -149,14 +150,13 @@ def _postgres(url: str) -> Iterator[tuple[BaseCheckpointSaver, str]]:
         postgres = importlib.import_module("tracegraph.checkpoint.postgres")
     except ImportError as error:
         fail(f"{place} needs the Postgres saver, which comes with an extra: pip install 'tracegraph[postgres]' ({error})", error)
-    try:
-        with postgres.PostgresSaver.from_conn_string(url) as saver:
-            saver.setup()
-            yield saver, place
-    except Exception as error:
-        if not type(error).__module__.startswith("psycopg"):
-            raise
-        fail(f"{place} cannot be used: {error}", error)
+    with ExitStack() as stack:
+        try:
+            saver = stack.enter_context(postgres.PostgresSaver.from_conn_string(url))
+        except InvalidInputError as error:
+            fail(f"--db: {error}", error)
+        saver.setup()
+        yield saver, place
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from tracegraph.checkpoint.base import UnsavableValueError, empty_checkpoint
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
 from tracegraph.checkpoint.sqlite import SqliteSaver, SqliteSaverError
+from tracegraph.errors import InvalidInputError
 from tracegraph.graph import START, StateGraph
 
 THREAD: dict[str, Any] = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
@@ -161,3 +162,17 @@ def test_metadata_that_is_no_json_is_refused(saver: SqliteSaver) -> None:
             saver.put(THREAD, empty_checkpoint(), {"odd": wrong}, {})  # type: ignore[typeddict-unknown-key]
 
     assert saver.get_tuple(THREAD) is None
+
+
+@pytest.mark.parametrize("place", ["thread", "namespace", "channel"])
+def test_half_of_a_surrogate_pair_is_no_name(saver: SqliteSaver, place: str) -> None:
+    """It has no form in UTF-8; the error is the caller's, and nothing is stored."""
+    half = "a\ud800"
+    names = {"thread": "1", "namespace": "", "channel": "a"} | {place: half}
+    record: Any = empty_checkpoint() | {"channel_values": {names["channel"]: 1}, "channel_versions": {names["channel"]: "1"}}
+    where = {"configurable": {"thread_id": names["thread"], "checkpoint_ns": names["namespace"]}}
+
+    with pytest.raises(InvalidInputError, match="half surrogate pairs"):
+        saver.put(where, record, {}, record["channel_versions"])
+
+    assert list(saver.list(None)) == []

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncPipeline
-from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from tracegraph.checkpoint.postgres.carrying import CONNECTION, READING, acarry_out
+from tracegraph.checkpoint.postgres.carrying import acarry_out
+from tracegraph.checkpoint.postgres.database import CONNECTION, Database, attempt_of, checked
 from tracegraph.checkpoint.postgres.dialect import PostgresDialect
-from tracegraph.checkpoint.postgres.errors import PostgresSaverError, told
-from tracegraph.checkpoint.postgres.saver import name_of
 from tracegraph.checkpoint.postgres.schema import preparing
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.sql.orders import Operation
@@ -28,6 +25,9 @@ T = TypeVar("T")
 
 Conn: TypeAlias = "AsyncConnection[Any] | AsyncConnectionPool[Any]"
 
+_LOOK_S: Final = 0.5
+"""How often a thread that waits for the event loop looks whether that still runs."""
+
 
 class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
     """Keeps checkpoints in PostgreSQL without a thread, in the event loop it was made in; see :class:`PostgresSaver`.
@@ -35,76 +35,115 @@ class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
     The sync methods work in other threads than the loop's, while the loop runs.
     """
 
-    def __init__(self, conn: Conn, pipe: AsyncPipeline | None = None, serde: SerializerProtocol | None = None) -> None:
+    def __init__(
+        self, conn: Conn, pipe: AsyncPipeline | None = None, serde: SerializerProtocol | None = None, *, pipeline: bool = True
+    ) -> None:
+        if not isinstance(conn, AsyncConnection | AsyncConnectionPool):
+            raise TypeError(f"it takes psycopg's AsyncConnection or AsyncConnectionPool, not {type(conn).__qualname__}")
         super().__init__(PostgresDialect(), serde)
         self.conn = conn
         self.pipe = pipe
         self.loop = asyncio.get_running_loop()
-        self._name = name_of(conn)
-        self._process = os.getpid()
-        # Of a pool, each task has a connection to itself.
-        self._turn: Any = nullcontext() if isinstance(conn, AsyncConnectionPool) else asyncio.Lock()
-        self._has_pipeline = AsyncPipeline.is_supported()
-        self._is_ready = False
+        self._database = Database(conn, pipeline=pipeline)
+        self._turn = asyncio.Lock()  # for a single connection
 
     @classmethod
     @asynccontextmanager
     async def from_conn_string(
         cls, conn_string: str, *, pipeline: bool = True, serde: SerializerProtocol | None = None, max_size: int = 10
     ) -> AsyncIterator[AsyncPostgresSaver]:
-        """Open a pool of at most *max_size* connections while the block runs.
-
-        *pipeline*: send statements without waiting for each answer; turn it off for a pooler that cannot do that.
-        """
-        async with AsyncConnectionPool(conn_string, kwargs=CONNECTION, min_size=1, max_size=max_size, open=False) as pool:
-            try:
-                await pool.wait()
-            except PoolTimeout as error:
-                raise PostgresSaverError(name_of(pool), "unreachable", str(error)) from error
-            saver = cls(pool, serde=serde)
-            saver._has_pipeline = saver._has_pipeline and pipeline
+        """Open a pool of at most *max_size* connections while the block runs."""
+        pool = AsyncConnectionPool(checked(conn_string), kwargs=CONNECTION, min_size=1, max_size=max_size, open=False)
+        saver = cls(pool, serde=serde, pipeline=pipeline)
+        # Before the pool, which would try for half a minute, and not say why it did not succeed.
+        if (reason := await saver._why_unreachable(pool)) is not None:
+            raise saver._database.unusable("unreachable", reason)
+        await pool.open()
+        try:
             yield saver
+        finally:
+            if saver._database.is_of_this_process:  # else the server would take it for the other's farewell
+                await pool.close()
 
     async def setup(self) -> None:
         """Make or update the tables now, rather than at the first call."""
-        await self._transact(preparing(self._name), writes=True)
-        self._is_ready = True
+        await self._transact(preparing(self._database.name), writes=True)
+        self._database.is_ready = True
 
     def _run(self, operation: Operation[T], *, writes: bool) -> T:
+        self._database.check_process()
         try:
             is_here = asyncio.get_running_loop() is self.loop
         except RuntimeError:
             is_here = False
-        if is_here or not self.loop.is_running():
-            detail = "a sync method was called in its own event loop" if is_here else "its event loop does not run any more"
-            raise PostgresSaverError(self._name, "other_loop", detail)
-        return asyncio.run_coroutine_threadsafe(self._arun(operation, writes=writes), self.loop).result()
+        if is_here:
+            raise self._database.unusable("other_loop", "a sync method was called in the saver's own event loop")
+        return self._waited_for(self._arun(operation, writes=writes))
+
+    def _waited_for(self, call: Coroutine[Any, Any, T]) -> T:
+        """Return what the call returns in the saver's event loop.
+
+        Raises:
+            PostgresSaverError: the loop does not run, or stopped in the meantime.
+        """
+        if not self.loop.is_running():
+            call.close()
+            raise self._database.unusable("other_loop", "its event loop does not run any more")
+        waiting = asyncio.run_coroutine_threadsafe(call, self.loop)
+        while True:
+            try:
+                return waiting.result(_LOOK_S)
+            except TimeoutError:
+                if waiting.done():
+                    return waiting.result()
+                if not self.loop.is_running():
+                    raise self._database.unusable("other_loop", "its event loop stopped before the call was over") from None
 
     async def _arun(self, operation: Operation[T], *, writes: bool) -> T:
-        if not self._is_ready:
+        if not self._database.is_ready:
             await self.setup()
         return await self._transact(operation, writes=writes)
 
     async def _transact(self, operation: Operation[T], *, writes: bool) -> T:
-        if os.getpid() != self._process:
-            raise PostgresSaverError(self._name, "other_process", f"it was opened by process {self._process}")
+        database = self._database
+        database.check_process()
         if asyncio.get_running_loop() is not self.loop:
-            raise PostgresSaverError(self._name, "other_loop", "an async method was called in another event loop")
+            raise database.unusable("other_loop", "an async method was called in another event loop")
         try:
-            async with AsyncExitStack() as stack:
-                if isinstance(self.conn, AsyncConnectionPool):
-                    connection = await stack.enter_async_context(self.conn.connection())
-                else:
-                    await stack.enter_async_context(self._turn)
-                    connection = self.conn
-                if self._has_pipeline:
+            async with self._connection() as connection, AsyncExitStack() as stack:
+                if database.has_pipeline:
                     await stack.enter_async_context(connection.pipeline())
+                database.check_free(connection)
                 await stack.enter_async_context(connection.transaction())
-                cursor = await stack.enter_async_context(connection.cursor(row_factory=tuple_row))
-                if not writes:
-                    await cursor.execute(READING)
-                return await acarry_out(cursor, operation)
-        except (psycopg.Error, PoolTimeout) as error:
-            if (found := told(self._name, error)) is error:
-                raise
-            raise found from error
+                return await acarry_out(connection, operation, writes=writes)
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            raise await self._told(error) from error
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Let this task alone have a connection."""
+        if isinstance(self.conn, AsyncConnectionPool):
+            async with self.conn.connection() as connection:
+                yield connection
+        else:
+            async with self._turn:
+                yield self.conn
+
+    async def _told(self, error: psycopg.Error | UnicodeEncodeError) -> Exception:
+        if isinstance(self.conn, AsyncConnectionPool):
+            if isinstance(error, PoolTimeout) and (reason := await self._why_unreachable(self.conn)) is not None:
+                return self._database.unusable("unreachable", reason)
+            told = self._database.told(error)
+            if getattr(told, "reason", None) == "lost":
+                await self.conn.check()  # the others in the pool are probably lost too; each would fail one more call
+            return told
+        return self._database.told(error)
+
+    async def _why_unreachable(self, pool: AsyncConnectionPool[Any]) -> str | None:
+        """Return what speaks against opening a connection; None if nothing does."""
+        try:
+            if (attempt := attempt_of(pool)) is not None:
+                await (await AsyncConnection.connect(**attempt)).close()
+        except psycopg.Error as error:
+            return str(error).strip().partition("\n")[0]
+        return None

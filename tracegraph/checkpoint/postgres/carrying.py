@@ -2,72 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from functools import lru_cache
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
-from psycopg import AsyncCursor, Cursor
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import tuple_row
 
-from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Order, Rows
+from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Rows
 
-__all__ = ["CONNECTION", "READING", "acarry_out", "carry_out"]
+__all__ = ["acarry_out", "carry_out"]
 
 T = TypeVar("T")
 
-CONNECTION: Final[dict[str, Any]] = {"autocommit": True, "prepare_threshold": None}
-"""How connections are opened: without prepared statements, which poolers like pgbouncer lose between transactions."""
+# Both begin a transaction, whatever the database, the role or the connection has as default.
+_READING: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""All statements read one state of everything."""
+_WRITING: Final = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+"""A statement that follows a lock sees what the lock was waited for; a stricter level would show a head of before that."""
 
-READING: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-"""Begins a transaction whose statements all read one state of everything."""
+
+class _Call(NamedTuple):
+    """A statement to execute, and whether its rows are to be fetched."""
+
+    statement: LiteralString
+    values: Sequence[Any] = ()
+    is_asked: bool = False
 
 
-def carry_out(cursor: Cursor[Any], operation: Operation[T]) -> T:
-    """Carry an operation out, blocking."""
+# Every statement that is asked has a cursor of its own: in a pipeline results of earlier ones may come in at any time, and a
+# cursor takes the first that comes for the answer to the latest. They are not of the connection's own kind, which may want
+# other placeholders.
+
+
+def carry_out(connection: Connection[Any], operation: Operation[T], *, writes: bool) -> T:
+    """Carry an operation out in the transaction that has just begun, blocking."""
+    told = Cursor(connection, row_factory=tuple_row)
+    calls = _calls(operation, writes=writes)
     try:
-        order = next(operation)
+        call = next(calls)
         while True:
-            match order:
-                case Rows():
-                    cursor.execute(*_call(order))
-                    order = operation.send(cursor.fetchall())
-                case Many():
-                    for values in order.rows:
-                        cursor.execute(_translated(order.sql), values)
-                    order = operation.send([])
-                case Insert():
-                    cursor.execute(*_call(order))
-                    order = operation.send([])
+            cursor = Cursor(connection, row_factory=tuple_row) if call.is_asked else told
+            cursor.execute(call.statement, call.values)
+            call = calls.send(cursor.fetchall() if call.is_asked else [])
     except StopIteration as stop:
         answer: T = stop.value
         return answer
 
 
-async def acarry_out(cursor: AsyncCursor[Any], operation: Operation[T]) -> T:
-    """Carry an operation out, awaiting."""
+async def acarry_out(connection: AsyncConnection[Any], operation: Operation[T], *, writes: bool) -> T:
+    """Carry an operation out in the transaction that has just begun, awaiting."""
+    told = AsyncCursor(connection, row_factory=tuple_row)
+    calls = _calls(operation, writes=writes)
     try:
-        order = next(operation)
+        call = next(calls)
         while True:
-            match order:
-                case Rows():
-                    await cursor.execute(*_call(order))
-                    order = operation.send(await cursor.fetchall())
-                case Many():
-                    for values in order.rows:
-                        await cursor.execute(_translated(order.sql), values)
-                    order = operation.send([])
-                case Insert():
-                    await cursor.execute(*_call(order))
-                    order = operation.send([])
+            cursor = AsyncCursor(connection, row_factory=tuple_row) if call.is_asked else told
+            await cursor.execute(call.statement, call.values)
+            call = calls.send(await cursor.fetchall() if call.is_asked else [])
     except StopIteration as stop:
         answer: T = stop.value
         return answer
 
 
-def _call(order: Order) -> tuple[LiteralString, Any]:
-    """Return statement and values; of inserted rows, one array for each column."""
-    if isinstance(order, Insert):
-        return _translated(order.sql), [list(column) for column in zip(*order.rows, strict=True)]
-    assert isinstance(order, Rows)
-    return _translated(order.sql), order.values
+def _calls(operation: Operation[T], *, writes: bool) -> Generator[_Call, list[tuple[Any, ...]], T]:
+    """Yield the calls of an operation's orders; sent in are the rows of those that ask for them."""
+    yield _Call(_WRITING if writes else _READING)
+    try:
+        order = next(operation)
+        while True:
+            rows: list[tuple[Any, ...]] = []
+            match order:
+                case Rows():
+                    rows = yield _Call(_translated(order.sql), order.values, is_asked=True)
+                case Many():
+                    for values in order.rows:
+                        yield _Call(_translated(order.sql), values)
+                case Insert():  # one array for each column
+                    yield _Call(_translated(order.sql), [list(column) for column in zip(*order.rows, strict=True)])
+            order = operation.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
 
 
 @lru_cache(maxsize=256)

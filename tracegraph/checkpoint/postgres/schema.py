@@ -25,11 +25,12 @@ MIGRATIONS: Final = (
             thread_id TEXT COLLATE "C" NOT NULL, ns TEXT COLLATE "C" NOT NULL, UNIQUE (thread_id, ns)
         )
         """,
-        # record: see sql/rows.py.
+        # record: see sql/rows.py. metadata is no JSONB, which changes numbers (1e22 becomes an integer, -0.0 becomes 0.0), but
+        # it can be made one, for filters.
         """
         CREATE TABLE tracegraph_checkpoints (
             place BIGINT NOT NULL, id TEXT COLLATE "C" NOT NULL, parent_id TEXT COLLATE "C", run_id TEXT COLLATE "C",
-            record BYTEA NOT NULL, metadata JSONB NOT NULL, PRIMARY KEY (place, id)
+            record BYTEA NOT NULL, metadata JSON NOT NULL CHECK (CAST(metadata AS JSONB) IS NOT NULL), PRIMARY KEY (place, id)
         )
         """,
         "CREATE INDEX tracegraph_checkpoints_by_run ON tracegraph_checkpoints (run_id) WHERE run_id IS NOT NULL",

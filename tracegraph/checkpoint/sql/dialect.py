@@ -21,6 +21,8 @@ class Dialect(ABC):
     metadata: ClassVar[str]
     """The metadata column as JSON text."""
 
+    lock_queue: ClassVar[str] = ""
+    """What a thread's queue is locked with until the transaction ends, its id being the value; none where writers are alone."""
     now: ClassVar[str]
     """Seconds since 1970 by the database's clock, with fractions."""
 

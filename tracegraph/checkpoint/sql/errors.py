@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-__all__ = ["DatabaseUnusableError"]
+from tracegraph.errors import InvalidInputError
+
+__all__ = ["DatabaseUnusableError", "unstorable"]
 
 
 class DatabaseUnusableError(RuntimeError):
@@ -19,3 +21,11 @@ class DatabaseUnusableError(RuntimeError):
         self.database = database
         self.reason = reason
         super().__init__(f"[{self.code}] the checkpoint database {database!r} cannot be used ({detail}): {self.advice[reason]}")
+
+
+def unstorable(reason: object) -> InvalidInputError:
+    """Return the error for ids, names or metadata with letters that a database has no place for."""
+    return InvalidInputError(
+        f"the database cannot store one of these ids, names or metadata ({reason}); keep NUL characters and half surrogate "
+        "pairs out of thread ids, task paths, channel names and the config's metadata"
+    )

@@ -127,6 +127,8 @@ class Operations:
 
     def join_queue(self, thread_id: str, lease_s: float) -> Operation[str]:
         """Return a ticket behind all others; those of others that have run out are dropped."""
+        if self.dialect.lock_queue:  # else an older ticket might be seen only after a younger one had its turn
+            yield Rows(self.dialect.lock_queue, (thread_id,))
         yield Many(self.sql.drop_expired, [(thread_id,)])
         ((ticket,),) = yield Rows(self.sql.join_queue, (thread_id, lease_s))
         return str(ticket)
@@ -148,9 +150,8 @@ class Operations:
 
     def forget(self, thread_id: str) -> Operation[None]:
         """Delete everything of a thread."""
-        yield Rows(self.sql.lock_thread, (thread_id,))
-        for statement in sql.FORGET:
-            yield Many(statement, [(thread_id,)])
+        # Only the places that are locked: one that is added meanwhile must stay whole.
+        yield from _forgotten((yield Rows(self.sql.lock_threads, (thread_id, thread_id))))
 
     def copy_thread(self, source: str, target: str) -> Operation[None]:
         """Copy everything of a thread.
@@ -158,14 +159,18 @@ class Operations:
         Raises:
             InvalidInputError: the target has checkpoints.
         """
-        there = yield from self.places(target)
+        # Both, so that nothing of the source goes while it is being copied; in one statement, for its order.
+        locked = yield Rows(self.sql.lock_threads, (source, target))
+        there = yield from self._places_of(target, locked)
         if any(place.head is not None for place in there):
-            raise InvalidInputError(f"thread {target!r} has checkpoints already; copy to a new id, or delete it first")
+            raise _taken(target)
         if source == target:
             return
-        yield from self.forget(target)  # writes whose checkpoint never came
-        for place in (yield from self.places(source)):
+        yield from _forgotten([(place.number,) for place in there])  # writes whose checkpoint never came
+        for place in (yield from self._places_of(source, locked)):
             number = yield from _added(target, place.ns)
+            if (yield Rows(sql.HEAD, (number,))) != [(None,)]:  # somebody came between
+                raise _taken(target)
             for statement in sql.COPY:
                 yield Many(statement, [(number, place.number)])
 
@@ -178,8 +183,8 @@ class Operations:
 
     def thin(self, thread_id: str) -> Operation[None]:
         """Keep the newest checkpoint of each place, without parent; see :meth:`BaseCheckpointSaver.prune`."""
-        yield Rows(self.sql.lock_thread, (thread_id,))
-        found = [place for place in (yield from self.places(thread_id)) if place.head is not None]
+        locked = yield Rows(self.sql.lock_threads, (thread_id, thread_id))
+        found = [place for place in (yield from self._places_of(thread_id, locked)) if place.head is not None]
         root = next((place for place in found if not place.ns), None)
         roots = {key[1] for key in (yield Rows(sql.CHECKPOINTS_OF_PLACE, (root.number,)))} - {root.head} if root else set()
         gone: list[Any] = []
@@ -194,6 +199,10 @@ class Operations:
                 yield Many(sql.ORPHAN, [(place.number, kept)])
             gone += [key for key in (yield Rows(sql.CHECKPOINTS_OF_PLACE, (place.number,))) if key[1] != kept]
         yield from self._drop(gone)
+
+    def _places_of(self, thread_id: str, locked: Collection[tuple[Any, ...]]) -> Operation[list[Place]]:
+        """Return the places of a thread that are locked, as they are since."""
+        return [place for place in (yield from self.places(thread_id)) if (place.number,) in locked]
 
     def _drop(self, gone: Collection[Key]) -> Operation[None]:
         """Delete checkpoints with their writes, and the values that only they had."""
@@ -221,6 +230,16 @@ class Operations:
 def _added(thread_id: str, ns: str) -> Operation[int]:
     ((place,),) = yield Rows(sql.ADD_PLACE, (thread_id, ns))
     return int(place)
+
+
+def _forgotten(places: Sequence[tuple[Any, ...]]) -> Operation[None]:
+    """Delete everything of locked places."""
+    for statement in sql.FORGET:
+        yield Many(statement, places)
+
+
+def _taken(target: str) -> InvalidInputError:
+    return InvalidInputError(f"thread {target!r} has checkpoints already; copy to a new id, or delete it first")
 
 
 def _check_heads(thread_id: str, head: str | None, saves: Iterable[PreparedCheckpoint | PreparedWrites]) -> None:

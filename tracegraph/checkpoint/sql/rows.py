@@ -14,6 +14,7 @@ from tracegraph.checkpoint.base.errors import UnsavableValueError
 from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnserializableValueError
+from tracegraph.checkpoint.sql.errors import unstorable
 from tracegraph.constants import ERROR
 from tracegraph.errors import InvalidInputError
 from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, Growth, Version
@@ -79,6 +80,9 @@ def record_of(checkpoint: Checkpoint, inside: Mapping[str, Any]) -> bytes:
     """Return a checkpoint with no values but those *inside*, each name and each version written once.
 
     A checkpoint of a small graph names each channel and version about three times, and the versions are long.
+
+    Raises:
+        InvalidInputError: a name has letters that are none.
     """
     names: dict[str, int] = {}
     versions: dict[Version, int] = {}
@@ -95,10 +99,12 @@ def record_of(checkpoint: Checkpoint, inside: Mapping[str, Any]) -> bytes:
     }
     updated = checkpoint.get("updated_channels")
     marks = None if updated is None else [names.setdefault(name, len(names)) for name in updated]
-    values = [part for name, value in inside.items() for part in (names.setdefault(name, len(names)), value)]
-    packed: bytes = packb(
-        [checkpoint["v"], checkpoint["ts"], [*names], [short(version) for version in versions], numbered, seen, marks, values]
-    )
+values = [part for name, value in inside.items() for part in (names.setdefault(name, len(names)), value)]
+    stored = [short(version) for version in versions]
+    try:
+        packed: bytes = packb([checkpoint["v"], checkpoint["ts"], [*names], stored, numbered, seen, marks, values])
+    except UnicodeEncodeError as reason:
+        raise unstorable(reason) from reason
     return packed
 
 

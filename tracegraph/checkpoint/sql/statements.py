@@ -19,7 +19,7 @@ CHECKPOINT_COLUMNS: Final = {
     "parent_id": "text",
     "run_id": "text",
     "record": "bytea",
-    "metadata": "jsonb",
+    "metadata": "json",
 }
 VALUE_COLUMNS: Final = {
     "place": "bigint",
@@ -65,7 +65,7 @@ GROUP BY p.thread_id ORDER BY max(c.id) DESC
 NEWEST_THREADS: Final = f"{THREADS} LIMIT ?"
 
 FORGET: Final = tuple(
-    f"DELETE FROM {table} WHERE place IN (SELECT place FROM tracegraph_places WHERE thread_id = ?)"  # noqa: S608  # our names
+    f"DELETE FROM {table} WHERE place = ?"  # noqa: S608  # our names
     for table in ("tracegraph_checkpoints", "tracegraph_blobs", "tracegraph_writes", "tracegraph_places")
 )
 COPY: Final = (
@@ -120,8 +120,8 @@ class Statements:
         put_write = _put(dialect, "tracegraph_writes", "place, checkpoint_id, task_id, slot", WRITE_COLUMNS)
         self.put_write = f"{put_write} WHERE tracegraph_writes.slot < 0"
         self.place = f"SELECT place FROM tracegraph_places WHERE thread_id = ? AND ns = ?{dialect.lock}"  # noqa: S608
-        # In one order, so that no two transactions wait for one another.
-        self.lock_thread = f"SELECT place FROM tracegraph_places WHERE thread_id = ? ORDER BY place{dialect.lock}"  # noqa: S608
+        # In one order, so that no two transactions wait for one another. Of one thread, or of two.
+        self.lock_threads = f"SELECT place FROM tracegraph_places WHERE thread_id IN (?, ?) ORDER BY place{dialect.lock}"  # noqa: S608
         self.lock_place = f"SELECT place FROM tracegraph_places WHERE place = ?{dialect.lock}"  # noqa: S608
         self.all_places = """
             SELECT place, thread_id, ns, (SELECT max(c.id) FROM tracegraph_checkpoints c WHERE c.place = p.place)

@@ -175,7 +175,7 @@ class Transaction:
                 self._cursor.execute(statement)
 
     def _tell(self, error: BaseException) -> None:
-        if isinstance(error, sqlite3.Error) and (found := told(self._database.path, error)) is not error:
+        if isinstance(error, sqlite3.Error | UnicodeEncodeError) and (found := told(self._database.path, error)) is not error:
             raise found from error
 
 

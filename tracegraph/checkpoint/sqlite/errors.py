@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from tracegraph.checkpoint.sql.errors import DatabaseUnusableError
+from tracegraph.checkpoint.sql.errors import DatabaseUnusableError, unstorable
 
 __all__ = ["SqliteSaverError", "told"]
 
@@ -54,8 +54,10 @@ class SqliteSaverError(DatabaseUnusableError):
         return self.database
 
 
-def told(path: str, error: sqlite3.Error) -> Exception:
+def told(path: str, error: sqlite3.Error | UnicodeEncodeError) -> Exception:
     """Return the error to raise for one of SQLite's: with advice where there is some, else the same."""
+    if isinstance(error, UnicodeEncodeError):
+        return unstorable(error)
     detail = str(error)
     reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     if reason is None and isinstance(error, sqlite3.ProgrammingError):
