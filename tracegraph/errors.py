@@ -11,7 +11,7 @@ The type says whose fault it is::
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
     UnknownInterruptError                 an answer to a question nobody asked
     InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
-    ThreadConflictError                   two runs wrote one thread
+    ConcurrentRunError                   two runs wrote one thread
     GraphBubbleUp                         control flow, never a failure
       GraphInterrupt, ParentCommand, GraphDrained
     EngineBug                             ours; please report it
@@ -48,7 +48,7 @@ __all__ = [
     "ParentCommand",
     "RunClosed",
     "TaskNotFound",
-    "ThreadConflictError",
+    "ConcurrentRunError",
     "TracegraphWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
@@ -155,7 +155,7 @@ class GraphRecursionError(_Coded, RecursionError):
         )
 
 
-class ThreadConflictError(_Coded, Exception):
+class ConcurrentRunError(_Coded, Exception):
     """Another run moved this thread on while this one was running; nothing of either was overwritten."""
 
     code = "TG206"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME
-from tracegraph.errors import ThreadConflictError
+from tracegraph.errors import ConcurrentRunError
 
 Saver = Any
 
@@ -286,7 +286,7 @@ def test_put_on_another_head_stores_nothing(saver: Saver, expected: str | None) 
     _, other = saver.save("2", a=2)
     before = saver.list(at())
 
-    with pytest.raises(ThreadConflictError) as caught:
+    with pytest.raises(ConcurrentRunError) as caught:
         saver.put(at(), other, {}, other["channel_versions"], expect_head=expected)
 
     assert (caught.value.thread_id, caught.value.expected, caught.value.found) == ("1", expected, first["id"])

@@ -184,3 +184,41 @@ def test_delta_history_is_a_seed_and_the_writes_since(saver: Any, is_async: bool
     assert saver.get_delta_channel_history(config={"configurable": {"thread_id": "none"}}, channels=["log"]) == {
         "log": {"writes": []}
     }
+
+
+SHORT = {"none": None, "yes": True, "n": -(2**63), "big": 2**64 - 1, "ratio": -0.0, "text": "x" * 64, "empty": ""}
+LONG = {"huge": 2**64, "long": "x" * 65, "umlaut": "ä", "half": "\ud800", "list": [], "bytes": b"", "kind": type(None)}
+
+
+def test_short_values_are_part_of_the_record(saver: Any) -> None:
+    """They come back as they were, beside others; a value that changes from short to long and back too."""
+    config, _ = saver.save(**SHORT, **LONG)
+    found = saver.get(config)["channel_values"]
+    assert found == {**SHORT, **LONG}
+    assert {name: type(value) for name, value in found.items()} == {name: type(v) for name, v in {**SHORT, **LONG}.items()}
+    assert str(found["ratio"]) == "-0.0"
+
+    later, _ = saver.save(parent=config["configurable"]["checkpoint_id"], text="x" * 65, long="x", n=MISSING)
+    values = saver.get(later)["channel_values"]
+    assert values == {key: value for key, value in {**SHORT, **LONG, "text": "x" * 65, "long": "x"}.items() if key != "n"}
+
+
+def test_only_what_may_be_read_by_anybody_is_part_of_the_record() -> None:
+    """An encrypting serialiser, or one of the application's, writes all values itself."""
+
+    class Hiding(JsonPlusSerializer):
+        """Keeps values from who can read the database."""
+
+    for serde in (EncryptedSerializer.from_aes(b"k" * 16), Hiding()):
+        with closing(connect(":memory:")) as connection:
+            graph = StateGraph(Secret).add_node("tell", lambda state: {"secret": "tell nobody"}).add_edge(START, "tell")
+            graph.compile(checkpointer=SqliteSaver(connection, serde=serde)).invoke({"secret": ""}, THREAD)
+            records = connection.execute("SELECT record FROM tracegraph_checkpoints").fetchall()
+
+            assert records and not any(b"tell nobody" in record for (record,) in records)
+
+
+class Secret(TypedDict):
+    """One short text."""
+
+    secret: str

@@ -16,7 +16,7 @@ from databases import DATABASES, opened
 from other_writer import app_on
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.errors import ThreadConflictError
+from tracegraph.errors import ConcurrentRunError
 
 
 @pytest.fixture(params=DATABASES)
@@ -78,7 +78,7 @@ def test_run_whose_thread_another_process_moved_on_raises(database: str, saver: 
         return {"log": ["lost"]}
 
     app = app_on(saver, meanwhile)
-    with pytest.raises(ThreadConflictError, match="thread '1'") as caught:
+    with pytest.raises(ConcurrentRunError, match="thread '1'") as caught:
         app.invoke({"log": ["mine"]}, {"configurable": {"thread_id": "1"}}, durability="sync")
 
     head = saver.get({"configurable": {"thread_id": "1"}})

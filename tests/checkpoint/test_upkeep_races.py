@@ -19,7 +19,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, emp
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.postgres import PostgresSaver
 from tracegraph.checkpoint.sqlite import SqliteSaver
-from tracegraph.errors import ThreadConflictError
+from tracegraph.errors import ConcurrentRunError
 from tracegraph.records import Checkpoint, Increment, NewCheckpoint, TaskWrites
 
 Savers = Callable[[], BaseCheckpointSaver]
@@ -63,7 +63,7 @@ def grow(saver: BaseCheckpointSaver, thread: str, ns: str, run_id: str) -> bool:
     writes = TaskWrites(checkpoint_id=made["id"], task_id="t1", task_path="", writes=[("log", log)])
     try:
         saver.put_group(at(thread, ns), [checkpoint, writes])
-    except ThreadConflictError:
+    except ConcurrentRunError:
         return False
     return True
 

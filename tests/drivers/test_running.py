@@ -12,7 +12,7 @@ from colours import Colour
 
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.config import get_stream_writer
-from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidInputError, NodeTimeoutError, ThreadConflictError
+from tracegraph.errors import ConcurrentRunError, GraphDrained, GraphRecursionError, InvalidInputError, NodeTimeoutError
 from tracegraph.func import task
 from tracegraph.graph import END, START, StateGraph
 from tracegraph.runtime import RunControl
@@ -331,7 +331,7 @@ def test_two_writers_of_one_thread_are_told_apart(colour: Colour) -> None:
 
     app_box.append(graph_of(meddles=meddles).compile(checkpointer=InMemorySaver()))
 
-    with pytest.raises(ThreadConflictError, match="another run wrote it"):
+    with pytest.raises(ConcurrentRunError, match="another run wrote it"):
         colour.invoke(app_box[0], {"n": 0}, thread)
 
     assert app_box[0].get_state(thread).values == {"n": 1, "log": [1]}

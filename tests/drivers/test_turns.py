@@ -24,7 +24,7 @@ from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tracegraph.checkpoint.sqlite.database import connect
 from tracegraph.drivers import turns
-from tracegraph.errors import GraphDefinitionError, ThreadConflictError
+from tracegraph.errors import ConcurrentRunError, GraphDefinitionError
 from tracegraph.events import TurnTaken
 from tracegraph.graph import START, StateGraph
 
@@ -170,7 +170,7 @@ def test_a_node_may_run_and_update_its_own_thread(colour: Colour) -> None:
         inner.invoke({"log": ["inner"]}, {"configurable": {"thread_id": "t"}})
         return echo(state)
 
-    with pytest.raises(ThreadConflictError):
+    with pytest.raises(ConcurrentRunError):
         colour.invoke(app_on(saver, node), {"log": ["outer"]}, THREAD)
 
 

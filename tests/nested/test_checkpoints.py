@@ -15,6 +15,7 @@ from nested_states import chain, nested, side_by_side, typed
 from tracegraph.channels import DeltaChannel, Nested
 from tracegraph.channels.reducers import union
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
@@ -34,6 +35,10 @@ MARKED, HALF, UNMARKED = (
 )
 
 
+class InRows(JsonPlusSerializer):
+    """A serialiser that savers keep short values from: each has a row of its own."""
+
+
 class File:
     """A database file, and what it holds."""
 
@@ -43,11 +48,11 @@ class File:
     def run(self, colour: Colour, make: Any, given: Any) -> Any:
         """Invoke the graph that *make* compiles with a saver of this file and colour."""
         if colour.name == "sync":
-            with SqliteSaver.from_conn_string(self.path) as saver:
+            with SqliteSaver.from_conn_string(self.path, serde=InRows()) as saver:
                 return make(saver).invoke(given, THREAD)
 
         async def run() -> Any:
-            async with AsyncSqliteSaver.from_conn_string(self.path) as saver:
+            async with AsyncSqliteSaver.from_conn_string(self.path, serde=InRows()) as saver:
                 return await make(saver).ainvoke(given, THREAD)
 
         import asyncio

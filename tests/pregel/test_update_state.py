@@ -27,7 +27,7 @@ from updates import (
 from tracegraph.checkpoint.base.id import uuid6
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.constants import MISSING, TRACE
-from tracegraph.errors import InvalidInputError, InvalidUpdateError, ParentCommand, ThreadConflictError
+from tracegraph.errors import ConcurrentRunError, InvalidInputError, InvalidUpdateError, ParentCommand
 from tracegraph.graph import END, START, StateGraph
 from tracegraph.pregel import Pregel
 from tracegraph.types import Command, StateUpdate, interrupt
@@ -358,7 +358,7 @@ def test_an_update_that_was_overtaken_is_refused(colour: Colour, overtaken: Any)
     """Nothing of it is left, not even beside the checkpoint it was made for."""
     waiting = overtaken.get_state(THREAD)
 
-    with pytest.raises(ThreadConflictError):
+    with pytest.raises(ConcurrentRunError):
         update(colour, overtaken, X, "b")
 
     assert overtaken.get_state(THREAD).values == {"log": ["in", "a", "other"]}
@@ -389,5 +389,5 @@ def test_only_the_first_superstep_of_an_addressed_update_makes_a_branch(colour: 
             saver.app = app
             return [*other, *self]
 
-    with pytest.raises(ThreadConflictError):
+    with pytest.raises(ConcurrentRunError):
         bulk(colour, app, [StateUpdate(X, "a")], [StateUpdate({"log": Late(["y"])}, "a")], config=head)

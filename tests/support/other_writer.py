@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypedDict
 from databases import opened
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.errors import ThreadConflictError
+from tracegraph.errors import ConcurrentRunError
 from tracegraph.graph import START, StateGraph
 
 
@@ -41,7 +41,7 @@ def append(path: str, thread: str, tag: str, count: int) -> list[str]:
             entry = f"{tag}{number}"
             try:
                 app.invoke({"log": [entry]}, {"configurable": {"thread_id": thread}}, durability="sync")
-            except ThreadConflictError:
+            except ConcurrentRunError:
                 continue
             done.append(entry)
     return done
@@ -62,7 +62,7 @@ def append_at_once(database: str, threads: int, tag: str) -> list[str]:
             entry = f"{tag}{number}"
             try:
                 app.invoke({"log": [entry]}, {"configurable": {"thread_id": "shared"}})
-            except ThreadConflictError:
+            except ConcurrentRunError:
                 return
             done.append(entry)
 

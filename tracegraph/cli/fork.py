@@ -15,7 +15,7 @@ from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data
 from tracegraph.cli.run import resume_command
 from tracegraph.cli.saved import address, find_checkpoint
 from tracegraph.constants import ROOT
-from tracegraph.errors import InvalidInputError, InvalidUpdateError, ThreadConflictError
+from tracegraph.errors import ConcurrentRunError, InvalidInputError, InvalidUpdateError
 from tracegraph.graph.compile import CompiledStateGraph
 from tracegraph.pregel import Pregel
 from tracegraph.pregel.snapshot import saver_of, snapshot
@@ -79,7 +79,7 @@ def fork_thread(
 def _refusals() -> Iterator[None]:
     try:
         yield
-    except (InvalidInputError, InvalidUpdateError, ThreadConflictError) as error:
+    except (InvalidInputError, InvalidUpdateError, ConcurrentRunError) as error:
         fail(str(error), error)
 
 
@@ -112,7 +112,7 @@ def _update(graph: Pregel, config: Any, values: Any, as_node: str | None) -> Non
             asyncio.run(graph.aupdate_state(config, values, as_node))
         else:
             graph.update_state(config, values, as_node)
-    except (InvalidInputError, InvalidUpdateError, ThreadConflictError):
+    except (InvalidInputError, InvalidUpdateError, ConcurrentRunError):
         raise
     except Exception as error:
         # A reducer or the function of a conditional edge.

@@ -303,7 +303,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         the input or of a node's update that is not in the state is an error; else it is ignored.
 
         ``concurrent_runs`` says what becomes of runs and updates that come while another is under way on their thread:
-        "reject" fails the one that saves second (:class:`ThreadConflictError`), "queue" lets each wait until those before
+        "reject" fails the one that saves second (:class:`ConcurrentRunError`), "queue" lets each wait until those before
         it have ended, in other processes too.
 
         Raises:

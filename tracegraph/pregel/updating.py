@@ -73,7 +73,7 @@ def update_state(
     Raises:
         InvalidUpdateError: the node does not exist or cannot be told, or a channel refuses what it wrote.
         InvalidInputError: no checkpointer, no thread, or no such checkpoint or subgraph.
-        ThreadConflictError: a run moved the thread on in the meantime.
+        ConcurrentRunError: a run moved the thread on in the meantime.
         TypeError: a path function is async, which only the async twins can call.
 
     >>> from typing import TypedDict

@@ -126,7 +126,7 @@ class BaseCheckpointSaver:
         *expect_head* is the id that must be the latest of this thread and namespace now (None: there is none).
 
         Raises:
-            ThreadConflictError: it is not; nothing was stored.
+            ConcurrentRunError: it is not; nothing was stored.
         """
         raise self._lacks("put")
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tracegraph.checkpoint.memory.growth import BlobKey, KeptGrowth, parts_of
 from tracegraph.constants import NS_END, Missing
-from tracegraph.errors import ThreadConflictError
+from tracegraph.errors import ConcurrentRunError
 from tracegraph.records import Checkpoint, CheckpointMetadata, Growth
 
 __all__ = ["Address", "Group", "KeptCheckpoint", "KeptWrite", "Shelves", "record_of"]
@@ -80,7 +80,7 @@ class Shelves:
         """Store a group, or nothing of it; False if something that its values were added to is gone.
 
         Raises:
-            ThreadConflictError: the latest checkpoint is not the expected one.
+            ConcurrentRunError: the latest checkpoint is not the expected one.
         """
         for base in group.bases:
             if base not in group.blobs and base not in self.blobs:
@@ -111,7 +111,7 @@ class Shelves:
         head = self.heads.get((group.thread_id, group.ns))
         for kept, expected in group.checkpoints:
             if not isinstance(expected, Missing) and expected != head:
-                raise ThreadConflictError(group.thread_id, expected=expected, found=head)
+                raise ConcurrentRunError(group.thread_id, expected=expected, found=head)
             made = kept.checkpoint["id"]
             head = made if head is None else max(head, made)
 

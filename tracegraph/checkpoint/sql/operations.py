@@ -14,7 +14,7 @@ from tracegraph.checkpoint.sql.prepared import PreparedCheckpoint, PreparedWrite
 from tracegraph.checkpoint.sql.rows import Part, checkpoint_of, metadata_of
 from tracegraph.checkpoint.sql.values import ValueRows
 from tracegraph.constants import NS_END, Missing
-from tracegraph.errors import InvalidInputError, ThreadConflictError
+from tracegraph.errors import ConcurrentRunError, InvalidInputError
 from tracegraph.records import Checkpoint, CheckpointMetadata, ThreadSummary, Version
 
 __all__ = ["Found", "Operations", "Place"]
@@ -55,7 +55,7 @@ class Operations:
         """Store saves of one place.
 
         Raises:
-            ThreadConflictError: the latest checkpoint is not the expected one.
+            ConcurrentRunError: the latest checkpoint is not the expected one.
         """
         rows = yield Rows(self.sql.place, (thread_id, ns))
         place = rows[0][0] if rows else (yield from _added(thread_id, ns))
@@ -246,7 +246,7 @@ def _check_heads(thread_id: str, head: str | None, saves: Iterable[PreparedCheck
     for save in saves:
         if isinstance(save, PreparedCheckpoint):
             if not isinstance(save.expect_head, Missing) and head != save.expect_head:
-                raise ThreadConflictError(thread_id, expected=save.expect_head, found=head)
+                raise ConcurrentRunError(thread_id, expected=save.expect_head, found=head)
             head = save.row[0] if head is None else max(head, save.row[0])
 
 

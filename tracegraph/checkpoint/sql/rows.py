@@ -99,7 +99,7 @@ def record_of(checkpoint: Checkpoint, inside: Mapping[str, Any]) -> bytes:
     }
     updated = checkpoint.get("updated_channels")
     marks = None if updated is None else [names.setdefault(name, len(names)) for name in updated]
-values = [part for name, value in inside.items() for part in (names.setdefault(name, len(names)), value)]
+    values = [part for name, value in inside.items() for part in (names.setdefault(name, len(names)), value)]
     stored = [short(version) for version in versions]
     try:
         packed: bytes = packb([checkpoint["v"], checkpoint["ts"], [*names], stored, numbered, seen, marks, values])
