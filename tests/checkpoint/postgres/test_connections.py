@@ -214,3 +214,18 @@ def test_connections_of_the_other_colour_are_refused(postgres_url: str) -> None:
         run(mistaken())
     with pytest.raises(TypeError, match="not str"):
         PostgresSaver(postgres_url)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("way", "is_prepared"), [("postgres_url", True), ("pgbouncer_url", False)])
+def test_statements_are_prepared_where_the_session_is_ones_own(
+    request: pytest.FixtureRequest, way: str, is_prepared: bool
+) -> None:
+    """In a session that a pooler hands to others, or takes away, they would be missing, or be somebody else's."""
+    with PostgresSaver.from_conn_string(request.getfixturevalue(way), max_size=1) as saver:
+        for _ in range(8):
+            saver.get_tuple(THREAD)
+        assert isinstance(saver.conn, ConnectionPool)
+        with saver.conn.connection() as connection:
+            assert (connection.prepare_threshold is not None) == is_prepared
+            (count,) = connection.execute("SELECT count(*) FROM pg_prepared_statements", prepare=False).fetchone() or (None,)
+    assert bool(count) == is_prepared

@@ -23,7 +23,7 @@ def saver(emptied_tables: str, is_async: bool) -> Iterator[Called]:
 
 
 def in_channel(saver: Called, name: str) -> None:
-    saver.put(THREAD, empty_checkpoint() | {"channel_values": {name: 1}, "channel_versions": {name: "1"}}, {}, {name: "1"})
+    saver.put(THREAD, empty_checkpoint() | {"channel_values": {name: [1]}, "channel_versions": {name: "1"}}, {}, {name: "1"})
 
 
 PLACES: dict[str, Callable[[Called, Any, str], Any]] = {

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, AsyncPipeline
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from tracegraph.checkpoint.postgres.carrying import acarry_out
-from tracegraph.checkpoint.postgres.database import CONNECTION, Database, attempt_of, checked
+from tracegraph.checkpoint.postgres.database import CONNECTION, SESSION, Database, attempt_of, checked, prepare_threshold
 from tracegraph.checkpoint.postgres.dialect import PostgresDialect
 from tracegraph.checkpoint.postgres.schema import preparing
 from tracegraph.checkpoint.serde.base import SerializerProtocol
@@ -53,7 +53,9 @@ class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
         cls, conn_string: str, *, pipeline: bool = True, serde: SerializerProtocol | None = None, max_size: int = 10
     ) -> AsyncIterator[AsyncPostgresSaver]:
         """Open a pool of at most *max_size* connections while the block runs."""
-        pool = AsyncConnectionPool(checked(conn_string), kwargs=CONNECTION, min_size=1, max_size=max_size, open=False)
+        pool = AsyncConnectionPool(
+            checked(conn_string), kwargs=CONNECTION, configure=_configure, min_size=1, max_size=max_size, open=False
+        )
         saver = cls(pool, serde=serde, pipeline=pipeline)
         # Before the pool, which would try for half a minute, and not say why it did not succeed.
         if (reason := await saver._why_unreachable(pool)) is not None:
@@ -147,3 +149,8 @@ class AsyncPostgresSaver(AsyncSqlSaver, SyncSqlSaver):
         except psycopg.Error as error:
             return str(error).strip().partition("\n")[0]
         return None
+
+
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    ((session,),) = await (await connection.execute(SESSION)).fetchall()
+    connection.prepare_threshold = prepare_threshold(connection, session)

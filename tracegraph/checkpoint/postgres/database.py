@@ -13,10 +13,14 @@ from psycopg.pq import TransactionStatus
 from tracegraph.checkpoint.postgres.errors import PostgresSaverError, told
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["CONNECTION", "Database", "attempt_of", "checked"]
+__all__ = ["CONNECTION", "SESSION", "Database", "attempt_of", "checked", "prepare_threshold"]
 
 CONNECTION: Final[dict[str, Any]] = {"autocommit": True, "prepare_threshold": None}
 """How connections are opened: without prepared statements, which poolers like pgbouncer lose between transactions."""
+
+SESSION: Final = "SELECT pg_backend_pid()"
+"""Whose session a connection has; see :func:`prepare_threshold`."""
+_PREPARE_AFTER: Final = 3
 
 _ATTEMPT_S: Final = 5
 """How long finding out why a pool has no connections may take."""
@@ -73,6 +77,16 @@ class Database:
         if isinstance(found, PostgresSaverError) and found.reason == "no_tables":
             self.is_ready = False
         return found
+
+
+def prepare_threshold(connection: Connection[Any] | AsyncConnection[Any], session: int) -> int | None:
+    """Return after how many times a connection prepares a statement: never, if it is a pooler's.
+
+    The server tells a client at the beginning which process serves it. A pooler gives keys of its own, for it hands out
+    another process's session for each transaction: then *session*, the process that answers now, is another one. Preparing
+    saves the server the planning, which takes longer than most of our statements.
+    """
+    return _PREPARE_AFTER if connection.info.backend_pid == session else None
 
 
 def checked(conn_string: str) -> str:

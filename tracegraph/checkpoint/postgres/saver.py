@@ -12,7 +12,7 @@ from psycopg import Connection, Pipeline
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tracegraph.checkpoint.postgres.carrying import carry_out
-from tracegraph.checkpoint.postgres.database import CONNECTION, Database, attempt_of, checked
+from tracegraph.checkpoint.postgres.database import CONNECTION, SESSION, Database, attempt_of, checked, prepare_threshold
 from tracegraph.checkpoint.postgres.dialect import PostgresDialect
 from tracegraph.checkpoint.postgres.schema import preparing
 from tracegraph.checkpoint.serde.base import SerializerProtocol
@@ -30,8 +30,8 @@ class PostgresSaver(SyncSqlSaver):
     """Keeps checkpoints in PostgreSQL, for any number of threads and processes.
 
     Tables are made or updated at the first call, or by :meth:`setup`. Works behind a pooler that hands out a session
-    for each transaction, like pgbouncer, if the connections have ``prepare_threshold=None``; those that
-    :meth:`from_conn_string` opens have.
+    for each transaction, like pgbouncer, if the connections have ``prepare_threshold=None``; :meth:`from_conn_string`
+    sees to that where there is one.
 
     Args:
         conn: a psycopg connection, which threads then use in turn, or an open pool.
@@ -59,7 +59,9 @@ class PostgresSaver(SyncSqlSaver):
         cls, conn_string: str, *, pipeline: bool = True, serde: SerializerProtocol | None = None, max_size: int = 10
     ) -> Iterator[PostgresSaver]:
         """Open a pool of at most *max_size* connections while the block runs."""
-        pool = ConnectionPool(checked(conn_string), kwargs=CONNECTION, min_size=1, max_size=max_size, open=False)
+        pool = ConnectionPool(
+            checked(conn_string), kwargs=CONNECTION, configure=_configure, min_size=1, max_size=max_size, open=False
+        )
         saver = cls(pool, serde=serde, pipeline=pipeline)
         # Before the pool, which would try for half a minute, and not say why it did not succeed.
         if (reason := saver._why_unreachable(pool)) is not None:
@@ -129,3 +131,8 @@ class PostgresSaver(SyncSqlSaver):
         except psycopg.Error as error:
             return str(error).strip().partition("\n")[0]
         return None
+
+
+def _configure(connection: Connection[Any]) -> None:
+    ((session,),) = connection.execute(SESSION).fetchall()
+    connection.prepare_threshold = prepare_threshold(connection, session)
