@@ -79,9 +79,13 @@ def _address(config: Any) -> Any:
 
 
 def without_ids(value: Any) -> Any:
-    """Return results of runs without the ids of questions, which name checkpoints, and so differ from run to run."""
+    """Return results of runs without the ids of questions, which name checkpoints, and so differ from run to run.
+
+    The questions are sorted: LangGraph gives those of parallel tasks in the order in which the tasks happened to stop.
+    """
     if isinstance(value, dict):
-        return {key: without_ids(item) for key, item in value.items()}
+        found = {key: without_ids(item) for key, item in value.items()}
+        return {key: sorted(item, key=repr) if key == "__interrupt__" else item for key, item in found.items()}
     if isinstance(value, (list, tuple)):
         return [without_ids(item) for item in value]
     return ("a question", value.value) if type(value).__name__ == "Interrupt" else value

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
-from tracegraph.checkpoint.base.id import uuid6_text
+from tracegraph.checkpoint.base.id import ticks_of, uuid6_text
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.constants import MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
@@ -18,23 +18,32 @@ __all__ = ["Newest", "SaverPort"]
 
 
 class Newest:
-    """The newest checkpoint id that a root run, or a run inside it, has seen or made."""
+    """The time of the newest checkpoint id that a root run, or a run inside it, has seen or made."""
 
-    __slots__ = ("_lock", "id")
+    __slots__ = ("_lock", "_made", "_ticks")
 
     def __init__(self) -> None:
-        self.id = ""
+        self._ticks = 0
+        self._made: str | None = None
         self._lock = threading.Lock()
 
     def note(self, checkpoint_id: str) -> None:
         """Take note of an id."""
         with self._lock:
-            self.id = max(self.id, checkpoint_id)
+            self._ticks = max(self._ticks, ticks_of(checkpoint_id))
 
     def note_of(self, saved: CheckpointTuple | None) -> None:
         """Take note of a checkpoint's id, if there is one."""
         if saved is not None:
             self.note(saved.checkpoint["id"])
+
+    def next_id(self, parent_id: str | None, step: int) -> str:
+        """Return an id that sorts after all that were noted or made."""
+        if parent_id is not None and parent_id != self._made:
+            self.note(parent_id)
+        with self._lock:
+            self._made, self._ticks = made, _ = uuid6_text(step, self._ticks)
+        return made
 
 
 class SaverPort:
@@ -88,9 +97,7 @@ class SaverPort:
 
     def new_checkpoint_id(self, parent_id: str | None, step: int) -> str:
         """Return an id that sorts after the parent's and all others seen, even of a machine whose clock is ahead."""
-        made = uuid6_text(step, after=max(parent_id or "", self.newest.id) or None)
-        self.newest.note(made)
-        return made
+        return self.newest.next_id(parent_id, step)
 
     def config(self, checkpoint_id: str | None) -> dict[str, Any]:
         """Return the config that addresses a checkpoint of this thread and namespace."""
