@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 from typing import Annotated, Any, TypedDict
 
@@ -67,34 +68,34 @@ def _step(durability: str) -> Callable[[Library, Any, int], dict[str, float]]:
     return measure
 
 
-def _growing(lib: Library, saver: Any, size: int, channel: Any) -> dict[str, float]:
-    """Measure steps that each add one item to a list that the node reads: early ones, and those *size* steps later."""
-    state: Any = TypedDict("state", {"log": channel})
+def _growing(lib: Library, saver: Any, size: int, channel: Any, *, is_read: bool) -> dict[str, float]:
+    """Measure steps that each add one item to a list, which the node may read: early ones, and those *size* steps later."""
+    state: Any = TypedDict("state", {"log": channel, "n": int})
     at: list[float] = []
 
     def say(seen: Any) -> Any:
         at.append(time.perf_counter())
-        return {"log": [f"{len(seen['log']):020}"]}
+        return {"log": [f"{seen['n']:020}"], "n": seen["n"] + 1}
 
     builder = lib.StateGraph(state)
-    builder.add_node("say", say)
+    builder.add_node("say", say, input_schema=state if is_read else Counter)
     builder.add_edge(lib.START, "say")
-    builder.add_conditional_edges("say", lambda seen: "say" if len(seen["log"]) < size else lib.END)
-    builder.compile(checkpointer=saver).invoke({"log": []}, THREAD, durability="sync")
+    builder.add_conditional_edges("say", lambda seen: "say" if seen["n"] < size else lib.END)
+    builder.compile(checkpointer=saver).invoke({"log": [], "n": 0}, THREAD, durability="sync")
     steps = [later - earlier for earlier, later in pairwise(at)]
     early, late = median(steps[50 : 50 + WINDOW]), median(steps[-WINDOW:])
     return {"early": early * 1e6, "late": late * 1e6, "ratio": late / early}
 
 
 def _list(lib: Library, saver: Any, size: int) -> dict[str, float]:
-    return _growing(lib, saver, size, Annotated[list[str], operator.add])
+    return _growing(lib, saver, size, Annotated[list[str], operator.add], is_read=True)
 
 
-def _delta(lib: Library, saver: Any, size: int) -> dict[str, float]:
+def _delta(lib: Library, saver: Any, size: int, *, is_read: bool) -> dict[str, float]:
     def extended(log: list[str], batch: list[list[str]]) -> list[str]:
-        return [*log, *(item for write in batch for item in write)]
+        return [*log, *chain.from_iterable(batch)]
 
-    return _growing(lib, saver, size, Annotated[list[str], lib.DeltaChannel(extended, list)])
+    return _growing(lib, saver, size, Annotated[list[str], lib.DeltaChannel(extended, list)], is_read=is_read)
 
 
 def _get_state(lib: Library, saver: Any, size: int) -> dict[str, float]:
@@ -130,6 +131,7 @@ MEASURES = (
     Measure("loop, async durability", ("memory", "sqlite", "postgres"), 1000, 50, _step("async"), "wall"),
     Measure("loop, sync durability", ("memory", "sqlite", "postgres"), 1000, 50, _step("sync"), "wall"),
     Measure("growing list", ("memory", "sqlite"), 10_000, 300, _list, "ratio", ("tracegraph",)),
-    Measure("growing delta channel", ("memory", "sqlite"), 10_000, 300, _delta, "ratio", ("tracegraph",)),
+    Measure("growing delta, read", ("memory", "sqlite"), 10_000, 300, partial(_delta, is_read=True), "ratio", ("tracegraph",)),
+    Measure("growing delta, unread", ("memory", "sqlite"), 10_000, 300, partial(_delta, is_read=False), "ratio", ("tracegraph",)),
     Measure("get_state, by past steps", ("memory", "sqlite", "postgres"), 5000, 50, _get_state, "ratio", ("tracegraph",)),
 )
