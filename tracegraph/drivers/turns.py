@@ -22,7 +22,7 @@ LEASE_S: Final = 30.0
 """How long a ticket is valid after its process was last heard of."""
 
 _FIRST_WAIT_S: Final = 0.005
-_LONGEST_WAIT_S: Final = 0.25
+_LONGEST_WAIT_S: Final = 0.05
 
 
 class Turn:
