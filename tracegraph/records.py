@@ -119,6 +119,10 @@ class NewCheckpoint:
     parent_id: str | None
     expect_head: str | Missing | None = MISSING
     """The id that must be the newest of the thread and namespace (None: there is none); ``MISSING``: any may be."""
+    based_on: str | None = None
+    """A checkpoint that must still be stored, for unchanged values are kept with it; None: not to be looked for."""
+    is_whole: bool = False
+    """The checkpoint has the values of all channels, unchanged ones too, so that short ones may live in its record."""
     increments: Mapping[str, Increment] = field(default_factory=dict)
     """Changed channels that only grew: a saver may store this instead of the value."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +81,20 @@ def test_message_without_what_it_needs_is_an_error() -> None:
 
     with pytest.raises(UnreadableBytesError, match="now needs 'content'"):
         STRICT.loads_typed(("msgpack", stored.replace(packb("content"), packb("kontent"))))
+
+
+def test_messages_are_read_by_a_process_that_uses_none(tmp_path: Path) -> None:
+    """LangChain imports each message class when it is first asked for."""
+    messages = [HumanMessage("a"), AIMessage("b"), ToolMessage("c", tool_call_id="1"), SystemMessage("d"), RemoveMessage("e")]
+    kind, data = JsonPlusSerializer().dumps_typed(messages)
+    (tmp_path / "stored").write_bytes(data)
+    program = f"""
+from pathlib import Path
+from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+found = JsonPlusSerializer().loads_typed(({kind!r}, Path({str(tmp_path / "stored")!r}).read_bytes()))
+print([(type(each).__module__.split(".")[0], type(each).__name__) for each in found])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+    assert done.stdout.strip() == str([("langchain_core", type(each).__name__) for each in messages])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from tracegraph.channels.appending import appended
 from tracegraph.channels.base import RuleChannel, State
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.channels.empty import constructor_of
@@ -18,7 +18,7 @@ __all__ = ["BinaryOperatorAggregate"]
 
 Value = TypeVar("Value")
 
-_SUMS = frozenset({operators.add, operators.concat})
+_MAY_OVERWRITE = frozenset({Overwrite, dict})
 
 
 class BinaryOperatorAggregate(RuleChannel[Value, Value, Value]):
@@ -67,20 +67,18 @@ class BinaryOperatorAggregate(RuleChannel[Value, Value, Value]):
 
     def increment(self, before: State, after: State, writes: Sequence[Any]) -> tuple[Growth, list[Any]] | None:
         """Return the items that were added to the end of a list; None for anything else that happened to it."""
-        if type(before) is not list or type(after) is not list or len(after) < len(before):
+        if any(type(write) in _MAY_OVERWRITE and Overwrite.unwrap(write)[0] for write in writes):
             return None
-        # The sum of lists keeps the left one; of any other reducer that must be seen, item by item.
-        keeps_left = self.operator in _SUMS and {list}.issuperset(map(type, writes))
-        if not keeps_left and not all(map(operators.is_, before, after)):
-            return None
-        return "append", after[len(before) :]
+        items = appended(before, after, writes, self.operator)
+        return None if items is None else ("append", items)
 
     def load(self, saved: Any) -> State:
         """Return the saved value; what a delta channel of the same name left is unwrapped."""
         if type(saved) is DeltaSnapshot:
             return saved.value
         if type(saved) is DeltaLog:
-            return self.fold(super().load(saved.base), saved.writes) if saved.writes else super().load(saved.base)
+            state = self.load(saved.base)
+            return self.fold(state, saved.writes) if saved.writes else state
         return super().load(saved)
 
     def _spec(self) -> object:

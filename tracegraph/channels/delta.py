@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, Generic, TypeVar
 
+from tracegraph.channels.appending import appended
 from tracegraph.channels.base import RuleChannel, State
 from tracegraph.channels.empty import constructor_of
 from tracegraph.channels.overwriting import one_overwrite_only, same_function
@@ -86,9 +86,8 @@ class DeltaChannel(RuleChannel[Value, Any, Value]):
         if any(is_overwrite for is_overwrite, _value in map(Overwrite.unwrap, writes)):
             return None
         if getattr(self.reducer, "completes_writes", False):
-            if type(before) is list and type(after) is list and len(after) >= len(before) and all(map(is_, before, after)):
-                return "append", after[len(before) :]
-            return None
+            items = appended(before, after, writes, self.reducer)
+            return None if items is None else ("append", items)
         return "fold", list(writes)
 
     def load(self, saved: Any) -> State:

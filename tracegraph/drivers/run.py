@@ -42,7 +42,7 @@ from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCal
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
+from tracegraph.errors import ConcurrentRunError, EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
 from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
 from tracegraph.types import Command, RetryPolicy
 
@@ -314,21 +314,25 @@ class Run(ABC):
     def saving(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> Flow[None]:
         """Store in order: in one go if the saver can, else (or if that fails) one by one, up to the one that fails."""
         assert self.saver is not None
-        is_stored = False
+        is_stored, reason = False, None
         if len(saves) > 1 and self.save_error is None and self.saver.stores_groups:
             try:
                 yield from ask(Save(self.saver, saves))
                 is_stored = True
-            except Exception:  # nothing of it is stored; what comes before the culprit will be, and the culprit will tell
-                is_stored = False
+            except Exception as error:  # what comes before the culprit will be stored, and the culprit will tell
+                reason = error
             except BaseException as stop:
                 self.save_error = stop
+        own = {action.checkpoint["id"] for action in saves if isinstance(action, SaveCheckpoint)} if reason else set()
         for action in saves:
             if not is_stored and self.save_error is None:
                 try:
                     yield from ask(Save(self.saver, [action]))
                 except BaseException as failure:
-                    self.save_error = failure
+                    # Where the head is one of the group's own, all of it was stored, and only the answer got lost.
+                    if not (isinstance(failure, ConcurrentRunError) and failure.found in own):
+                        failure.__cause__ = failure.__cause__ or reason
+                        self.save_error = failure
             self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:

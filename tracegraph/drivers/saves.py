@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
 from tracegraph.checkpoint.base.id import ticks_of, uuid6_text
@@ -15,6 +15,9 @@ from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import CheckpointTuple, Version
 
 __all__ = ["Newest", "SaverPort"]
+
+_SINGLE: Final = ("put", "put_writes", "aput", "aput_writes")
+"""What a saver stores one thing with; who overrides one of these wants to see each."""
 
 
 class Newest:
@@ -88,7 +91,7 @@ class SaverPort:
         """Shared with the runs around and inside: all of a thread's ids sort by age, whoever's clock made the first."""
         self.trace: tuple[str, ...] = ()
         """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
-        self.stores_groups, self._checks_head, self._takes_path = _abilities(cast("Any", type(saver)))
+        self.stores_groups, self._checks_head, self._takes_path = _abilities(saver)
 
     def next_version(self, current: Version | None) -> Version:
         """Return the version after *current*."""
@@ -131,17 +134,26 @@ class SaverPort:
         return "put", (self.config(save.parent_id), save.checkpoint, save.metadata, save.new_versions), keywords
 
 
+def _abilities(saver: BaseCheckpointSaver) -> tuple[bool, bool, bool]:
+    """Return whether a saver stores groups, can check the head at put, and takes a task path."""
+    kind: Any = type(saver)
+    is_patched = not vars(saver).keys().isdisjoint(_SINGLE) if hasattr(saver, "__dict__") else False
+    # By the functions, for a class can be patched between two runs.
+    stores_groups = not is_patched and _stores_groups(kind, *(getattr(kind, name, None) for name in _SINGLE))
+    return stores_groups, _takes(kind.put, "expect_head"), _takes(kind.put_writes, "task_path")
+
+
+_takes = functools.cache(takes_parameter)
+
+
 @functools.cache
-def _abilities(kind: Any) -> tuple[bool, bool, bool]:
-    """Return whether a saver class stores groups, can check the head at put, and takes a task path."""
-    return _stores_groups(kind), takes_parameter(kind.put, "expect_head"), takes_parameter(kind.put_writes, "task_path")
-
-
-def _stores_groups(kind: Any) -> bool:
+def _stores_groups(kind: Any, *_single: Any) -> bool:
     """Say whether a saver class takes groups; not one that overrides how a saver which does stores a single thing."""
 
     def owner(method: str) -> int:
         return next((at for at, base in enumerate(kind.__mro__) if method in vars(base)), len(kind.__mro__))
 
+    if BaseCheckpointSaver not in kind.__mro__:
+        return False
     own = [owner(name) for name in ("put_group", "aput_group") if owner(name) < kind.__mro__.index(BaseCheckpointSaver)]
-    return bool(own) and min(own) <= min(map(owner, ("put", "put_writes", "aput", "aput_writes")))
+    return bool(own) and min(own) < min(map(owner, _SINGLE))

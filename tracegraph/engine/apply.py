@@ -10,6 +10,8 @@ from collections.abc import Set as AbstractSet
 from operator import is_
 from typing import Any
 
+from tracegraph.channels.base import BaseChannel
+from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
 from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.task import Task
@@ -34,6 +36,7 @@ class ChannelStore:
 
     __slots__ = (
         "_grown_now",
+        "_wrapped",
         "changed",
         "growing",
         "grown",
@@ -65,6 +68,8 @@ class ChannelStore:
         self.grown: dict[str, Increment] = {}
         """Those of them that only had something added."""
         self._grown_now: dict[str, tuple[Growth, list[Any]] | None] = {}
+        self._wrapped: set[str] = set()
+        """Lists that are stored as a delta channel's log or snapshot, so that nothing can be put behind them there."""
         self.live: AbstractSet[str] = frozenset()
         """Plain channels that must be cleared by a step that does not write them."""
 
@@ -76,7 +81,11 @@ class ChannelStore:
             self.changed.update(moved)
         values: dict[str, Any] = {}
         for name, rule in rules.items():
-            state = rule.load(saved.get(name, MISSING))
+            found = saved.get(name, MISSING)
+            state = rule.load(found)
+            if type(found) is DeltaLog or type(found) is DeltaSnapshot:
+                _refuse_unfolded(name, rule, state)
+                self._wrapped.add(name)
             if name in self.states:
                 self.states[name] = state
             if (value := rule.peek(state)) is not MISSING:
@@ -218,6 +227,8 @@ class ChannelStore:
             if now is None or (base := self.versions.get(name)) is None:
                 continue
             growth, items = now
+            if growth == "append" and name in self._wrapped:
+                continue
             if name not in self.changed:
                 self.grown[name] = Increment(growth, base, items)
             elif before is not None and before.growth == growth:
@@ -227,6 +238,7 @@ class ChannelStore:
     def take_changes(self) -> tuple[ChannelVersions, dict[str, Increment]]:
         """Return what to store with the next checkpoint: versions of the changed channels, and which only grew."""
         changed, grown = {name: self.versions[name] for name in sorted(self.changed)}, self.grown
+        self._wrapped.difference_update(self.changed.difference(grown))
         self.changed.clear()
         self.grown = {}
         return changed, grown
@@ -247,6 +259,20 @@ class ChannelStore:
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)
         return trial.values
+
+
+def _refuse_unfolded(name: str, rule: BaseChannel[Any, Any, Any], state: Any) -> None:
+    """Refuse to hand out a delta channel's writes as if they were a value.
+
+    Raises:
+        InvalidUpdateError: the channel of that name cannot fold them.
+    """
+    if type(rule.peek(state)) is DeltaLog:
+        raise InvalidUpdateError(
+            f"the thread holds {name!r} as writes that only its DeltaChannel can fold, but the field has none any more; give "
+            "it its DeltaChannel or a reducer again, overwrite it once, and take that away",
+            channel=name,
+        )
 
 
 def _known(folded: Folded | None, channel: str, state: Any, batch: list[Any]) -> Any:

@@ -164,6 +164,8 @@ class Saving:
             new_versions=changed,
             parent_id=parent_id,
             expect_head=MISSING if self._is_first_unchecked else parent_id,
+            based_on=parent_id if self._is_first_unchecked else None,
+            is_whole=True,
             increments=grown,
             is_awaited=settings.durability != "async",
         )

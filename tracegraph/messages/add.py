@@ -66,6 +66,8 @@ def add_message_batches(state: list[Any], writes: Sequence[Messages]) -> list[An
 
 # Messages without an id get a random one, so that folding the same writes again would give other messages.
 add_message_batches.completes_writes = True  # type: ignore[attr-defined]
+# Neither changes a message that it has: one of a known id takes its place.
+add_messages.keeps_items = add_message_batches.keeps_items = True  # type: ignore[attr-defined]
 
 
 def _as_list(side: Any) -> list[Any]:

@@ -402,6 +402,8 @@ def _save(edit: _Edit, source: Literal["input", "update", "fork"], step: int, *,
         new_versions=changed,
         parent_id=hangs_on,
         expect_head=MISSING if edit.is_addressed else hangs_on,
+        based_on=edit.base_id if edit.is_addressed else None,
+        is_whole=True,
         increments=grown,
         is_awaited=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracegraph.channels.delta import DeltaLog
+from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.records import Growth
 
 __all__ = ["with_increment"]
@@ -17,6 +17,7 @@ def with_increment(value: Any, growth: Growth, items: list[Any]) -> Any:
     [1, 2, 3]
     """
     if growth == "append":
+        value = value.value if isinstance(value, DeltaSnapshot) else value
         value.extend(items)
         return value
     if isinstance(value, DeltaLog):

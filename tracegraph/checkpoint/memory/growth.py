@@ -30,7 +30,7 @@ def grown_on(base_key: BlobKey, base: Any, growth: Growth, items: Any, serde: Se
     if base is MISSING:
         return None
     before, whole, grown = (base.growth, base.whole, base.grown) if type(base) is KeptGrowth else (None, _size(base, serde), 0)
-    grown += _size(items, serde)
+    grown += 1 + _size(items, serde)  # nothing is something too, or a chain of nothing would have no end
     if grown > whole or before not in (None, growth):
         return None
     return KeptGrowth(growth, base_key, items, whole, grown)

@@ -85,7 +85,7 @@ class InMemorySaver(GroupingSaver):
             else:
                 group.blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
         record: Checkpoint = {**save.checkpoint, "channel_values": {}}
-        group.checkpoints.append((KeptCheckpoint(record, save.metadata, save.parent_id), save.expect_head))
+        group.checkpoints.append((KeptCheckpoint(record, save.metadata, save.parent_id), save.expect_head, save.based_on))
 
     def _grown(self, group: Group, name: str, increment: Increment) -> KeptGrowth | None:
         growth, version, items = increment

@@ -59,8 +59,8 @@ class Group:
     def __init__(self, thread_id: str, ns: str) -> None:
         self.thread_id = thread_id
         self.ns = ns
-        self.checkpoints: list[tuple[KeptCheckpoint, str | Missing | None]] = []
-        """With the head that each expects."""
+        self.checkpoints: list[tuple[KeptCheckpoint, str | Missing | None, str | None]] = []
+        """With the head that each expects, and what it is based on; see :class:`NewCheckpoint`."""
         self.blobs: dict[BlobKey, Any] = {}
         self.bases: list[BlobKey] = []
         """What values among the blobs were added to."""
@@ -89,7 +89,7 @@ class Shelves:
         if group.checkpoints:
             self._check_heads(group)
             self.blobs.update(group.blobs)
-            for kept, _head in group.checkpoints:
+            for kept, _head, _base in group.checkpoints:
                 self._share_seen(thread_id, ns, kept)
                 self._shelve(thread_id, ns, kept)
         for address, writes in group.writes:
@@ -109,9 +109,11 @@ class Shelves:
 
     def _check_heads(self, group: Group) -> None:
         head = self.heads.get((group.thread_id, group.ns))
-        for kept, expected in group.checkpoints:
+        for kept, expected, based_on in group.checkpoints:
             if not isinstance(expected, Missing) and expected != head:
                 raise ConcurrentRunError(group.thread_id, expected=expected, found=head)
+            if based_on is not None and self.checkpoint((group.thread_id, group.ns, based_on)) is None:
+                raise ConcurrentRunError(group.thread_id, expected=based_on, found=head)
             made = kept.checkpoint["id"]
             head = made if head is None else max(head, made)
 

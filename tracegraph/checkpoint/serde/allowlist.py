@@ -14,11 +14,12 @@ from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.checkpoint.serde.event_hooks import emit_serde_event
 from tracegraph.errors import TracegraphWarning
 
-__all__ = ["Allowed", "Allowlist", "is_strict_by_environment"]
+__all__ = ["LANGCHAIN_MESSAGES", "Allowed", "Allowlist", "is_strict_by_environment"]
 
 Allowed: TypeAlias = type | str | tuple[str, ...]
 """A class, a (module, name) pair, or the name of a module all of whose classes are allowed."""
 
+LANGCHAIN_MESSAGES: Final = "langchain_core.messages"
 _BUILT_IN = "bool bytearray bytes complex dict float frozenset int list object set slice str tuple type"
 _COLLECTIONS = "Counter OrderedDict defaultdict deque"
 _TYPES = "CachePolicy Command GraphOutput Interrupt Overwrite PregelTask RetryPolicy Send StateSnapshot StateUpdate TimeoutPolicy"
@@ -37,7 +38,7 @@ _SAFE: Final = frozenset(
     | {("tracegraph.records", "CheckpointTuple"), ("langchain_core.documents.base", "Document")}
 )
 _SAFE_MODULES: Final = frozenset(
-    {"tracegraph.messages.base", "tracegraph.messages.chunks", "langchain_core.messages"}
+    {"tracegraph.messages.base", "tracegraph.messages.chunks", LANGCHAIN_MESSAGES}
     | {f"langchain_core.messages.{name}" for name in ("ai", "base", "chat", "function", "human", "modifier", "system", "tool")}
 )
 _STRICT_VARIABLES = ("TRACEGRAPH_STRICT_MSGPACK", "LANGGRAPH_STRICT_MSGPACK")
@@ -116,9 +117,15 @@ def _entry(allowed: Allowed) -> str | tuple[str, str]:
 
 
 def class_named(module: str, name: str) -> type:
-    """Return a class; its module is imported if need be, but nothing in it is called: no ``__getattr__``, no descriptor."""
+    """Return a class; its module is imported if need be, but nothing in it is called: no ``__getattr__``, no descriptor.
+
+    LangChain's own messages are the exception, see below.
+    """
     try:
         found: Any = sys.modules.get(module) or importlib.import_module(module)
+        if module == LANGCHAIN_MESSAGES and name in getattr(found, "__all__", ()):
+            # It imports each of its classes when somebody asks for it by name, which no other look finds out.
+            getattr(found, name)
         for part in name.split("."):
             found = vars(found)[part]
     except (ImportError, KeyError, TypeError, ValueError, AttributeError) as error:

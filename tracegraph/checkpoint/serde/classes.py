@@ -8,13 +8,11 @@ import types
 from functools import lru_cache, reduce
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from tracegraph.checkpoint.serde.allowlist import Allowlist, class_named
+from tracegraph.checkpoint.serde.allowlist import LANGCHAIN_MESSAGES, Allowlist, class_named
 from tracegraph.checkpoint.serde.codes import Code, Extension, Part, members
 from tracegraph.checkpoint.serde.errors import Refused, UnreadableBytesError
 
 __all__ = ["CLASS", "FORM", "find", "is_form", "name_of"]
-
-_LANGCHAIN = "langchain_core.messages"
 
 
 @lru_cache(maxsize=1024)
@@ -22,8 +20,8 @@ def _name_of(cls: type) -> tuple[str, str]:
     # It says that it lives in builtins, where it is not.
     module, name = ("types", "NoneType") if cls is types.NoneType else (cls.__module__, cls.__qualname__)
     # Their public place outlives the file they happen to live in.
-    if module.startswith(f"{_LANGCHAIN}.") and getattr(sys.modules.get(_LANGCHAIN), name, None) is cls:
-        module = _LANGCHAIN
+    if module.startswith(f"{LANGCHAIN_MESSAGES}.") and getattr(sys.modules.get(LANGCHAIN_MESSAGES), name, None) is cls:
+        module = LANGCHAIN_MESSAGES
     found: type | None
     try:
         found = class_named(module, name)

@@ -7,7 +7,7 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Final
 
-from tracegraph.checkpoint.serde.allowlist import Allowlist
+from tracegraph.checkpoint.serde.allowlist import LANGCHAIN_MESSAGES, Allowlist
 from tracegraph.checkpoint.serde.classes import find, name_of
 from tracegraph.checkpoint.serde.codes import Code, Extension, Part, attributes
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
@@ -28,7 +28,7 @@ def _data(value: Any) -> list[Any]:
     was_set = value.__pydantic_fields_set__
     unset = [name for name in (*held, *(extra or ())) if name not in was_set]
     module, name = name_of(cls)
-    if module == "langchain_core.messages":
+    if module == LANGCHAIN_MESSAGES:
         # Messages are many and short, and the defaults of their fields are part of LangChain's format.
         implied = {field for field in unset if field in held and _is_default(cls, field, held[field])}
         held = {field: item for field, item in held.items() if field not in implied}

@@ -60,8 +60,7 @@ class Operations:
         rows = yield Rows(self.sql.place, (thread_id, ns))
         place = rows[0][0] if rows else (yield from _added(thread_id, ns))
         if any(isinstance(save, PreparedCheckpoint) for save in saves):
-            rows = yield Rows(sql.HEAD, (place,))
-            _check_heads(thread_id, rows[0][0], saves)
+            yield from self._check(thread_id, place, saves)
         values = ValueRows(self.dialect, place)
         checkpoints: list[tuple[Any, ...]] = []
         writes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
@@ -82,6 +81,18 @@ class Operations:
             yield Insert(self.sql.put_value, values.rows)
         if writes:
             yield Insert(self.sql.put_write, [*writes.values()])
+
+    def _check(self, thread_id: str, place: int, saves: Sequence[PreparedCheckpoint | PreparedWrites]) -> Operation[None]:
+        """Make sure that nobody moved the thread on, or deleted what these checkpoints are based on."""
+        ((head,),) = yield Rows(sql.HEAD, (place,))
+        for save in saves:
+            if not isinstance(save, PreparedCheckpoint):
+                continue
+            if not isinstance(save.expect_head, Missing) and head != save.expect_head:
+                raise ConcurrentRunError(thread_id, expected=save.expect_head, found=head)
+            if save.based_on is not None and not (yield Rows(sql.IS_THERE, (place, save.based_on))):
+                raise ConcurrentRunError(thread_id, expected=save.based_on, found=head)
+            head = save.row[0] if head is None else max(head, save.row[0])
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -240,14 +251,6 @@ def _forgotten(places: Sequence[tuple[Any, ...]]) -> Operation[None]:
 
 def _taken(target: str) -> InvalidInputError:
     return InvalidInputError(f"thread {target!r} has checkpoints already; copy to a new id, or delete it first")
-
-
-def _check_heads(thread_id: str, head: str | None, saves: Iterable[PreparedCheckpoint | PreparedWrites]) -> None:
-    for save in saves:
-        if isinstance(save, PreparedCheckpoint):
-            if not isinstance(save.expect_head, Missing) and head != save.expect_head:
-                raise ConcurrentRunError(thread_id, expected=save.expect_head, found=head)
-            head = save.row[0] if head is None else max(head, save.row[0])
 
 
 def _unused(bases: Mapping[Any, Version | None], used: Collection[Any]) -> list[Any]:

@@ -46,6 +46,7 @@ class PreparedCheckpoint(NamedTuple):
 
     row: tuple[str, str | None, str | None, bytes, str]
     expect_head: str | Missing | None
+    based_on: str | None
     blobs: list[Blob]
     grown: list[GrownBlob]
 
@@ -73,7 +74,8 @@ def _checkpoint(serde: SerializerProtocol, save: NewCheckpoint) -> PreparedCheck
     checkpoint, increments = save.checkpoint, save.increments
     values = checkpoint["channel_values"]
     # A serialiser of another kind may be there to hide what is stored.
-    inside = short_values(values, checkpoint["channel_versions"]) if type(serde) is JsonPlusSerializer else {}
+    may_be_short = save.is_whole and type(serde) is JsonPlusSerializer
+    inside = short_values(values, checkpoint["channel_versions"]) if may_be_short else {}
     blobs: list[Blob] = []
     grown: list[GrownBlob] = []
     for name, version in save.new_versions.items():
@@ -91,7 +93,7 @@ def _checkpoint(serde: SerializerProtocol, save: NewCheckpoint) -> PreparedCheck
         record_of(checkpoint, inside),
         metadata_text(save.metadata),
     )
-    return PreparedCheckpoint(row, save.expect_head, blobs, grown)
+    return PreparedCheckpoint(row, save.expect_head, save.based_on, blobs, grown)
 
 
 def _writes(serde: SerializerProtocol, save: TaskWrites) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from tracegraph.checkpoint.base.grouping import AsyncGroupingSaver, GroupingSave
 from tracegraph.checkpoint.base.saver import Config
 from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.serde.base import SerializerProtocol
+from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sql.dialect import Dialect
 from tracegraph.checkpoint.sql.operations import Found, Operations
@@ -51,6 +52,8 @@ class SqlSaver(GroupingSaver):
 
     def _tuple_of(self, thread_id: str, ns: str, found: Found) -> CheckpointTuple:
         checkpoint, load = found.checkpoint, self.serde.loads_typed
+        if checkpoint["channel_values"] and not getattr(self.serde, "accept_plain", True):
+            raise UnreadableBytesError("a checkpoint has values that are not encrypted, and the serialiser does not accept those")
         checkpoint["channel_values"] |= values_of(self.serde, found.values)
         return CheckpointTuple(
             config=config_of(thread_id, ns, checkpoint["id"]),

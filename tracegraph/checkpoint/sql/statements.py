@@ -47,6 +47,7 @@ WRITE_COLUMNS: Final = {
 
 HEAD: Final = "SELECT max(id) FROM tracegraph_checkpoints WHERE place = ?"
 
+IS_THERE: Final = "SELECT 1 FROM tracegraph_checkpoints WHERE place = ? AND id = ?"
 GET_PIECE: Final = """
 SELECT kind, value, base, growth, coalesce(level, -1), coalesce(run, 1), coalesce(chain_bytes, length(value)),
     coalesce(whole_bytes, length(value))
