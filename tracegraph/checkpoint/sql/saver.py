@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.grouping import AsyncGroupingSaver, GroupingSaver
@@ -14,7 +14,7 @@ from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sql.dialect import Dialect
-from tracegraph.checkpoint.sql.operations import Found, Operations
+from tracegraph.checkpoint.sql.operations import Found, Operations, Place
 from tracegraph.checkpoint.sql.orders import Operation
 from tracegraph.checkpoint.sql.prepared import prepared
 from tracegraph.checkpoint.sql.rows import values_of
@@ -24,6 +24,8 @@ from tracegraph.records import CheckpointTuple, NewCheckpoint, TaskWrites, Threa
 __all__ = ["AsyncSqlSaver", "SqlSaver", "SyncSqlSaver"]
 
 T = TypeVar("T")
+
+Batch: TypeAlias = list[tuple[Place, Found]]
 
 _BATCH = 16
 """Checkpoints read in one transaction of a listing."""
@@ -73,6 +75,27 @@ class SqlSaver(GroupingSaver):
         refuse_strategy(strategy)
         prune = self._operations.forget if strategy == "delete" else self._operations.thin
         return (prune(str(thread_id)) for thread_id in thread_ids)
+
+    async def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield checkpoints, newest first, a batch at a time; one that is deleted in the meantime is skipped."""
+        walk = Walk(self._operations, Scope.of(config, filter, before))
+        for count in _batches(limit):
+            batch = await self._atake(walk, count)
+            for place, found in batch:
+                yield self._tuple_of(place.thread_id, place.ns, found)
+            if len(batch) < count:
+                return
+
+    @abstractmethod
+    async def _atake(self, walk: Walk, count: int) -> Batch:
+        """Return the next checkpoints of a walk."""
 
 
 class SyncSqlSaver(SqlSaver):
@@ -145,22 +168,8 @@ class SyncSqlSaver(SqlSaver):
         for operation in self._pruning(thread_ids, strategy):
             self._run(operation, writes=True)
 
-    async def alist(
-        self,
-        config: Config | None,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: Config | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """See :meth:`list`; a batch at a time."""
-        walk = Walk(self._operations, Scope.of(config, filter, before))
-        for count in _batches(limit):
-            batch = await self._off_loop(lambda count=count: self._run(walk.take(count), writes=False))  # type: ignore[misc]
-            for place, found in batch:
-                yield self._tuple_of(place.thread_id, place.ns, found)
-            if len(batch) < count:
-                return
+    async def _atake(self, walk: Walk, count: int) -> Batch:
+        return await self._off_loop(lambda: self._run(walk.take(count), writes=False))
 
 
 class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
@@ -179,22 +188,8 @@ class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
         found = await self._arun(self._reading(config), writes=False)
         return None if found is None else self._tuple_of(*address_of(config)[:2], found)
 
-    async def alist(
-        self,
-        config: Config | None,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        before: Config | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Yield checkpoints, newest first, a batch at a time; one that is deleted in the meantime is skipped."""
-        walk = Walk(self._operations, Scope.of(config, filter, before))
-        for count in _batches(limit):
-            batch = await self._arun(walk.take(count), writes=False)
-            for place, found in batch:
-                yield self._tuple_of(place.thread_id, place.ns, found)
-            if len(batch) < count:
-                return
+    async def _atake(self, walk: Walk, count: int) -> Batch:
+        return await self._arun(walk.take(count), writes=False)
 
     async def alist_threads(self, *, limit: int | None = None) -> Sequence[ThreadSummary]:
         """See :meth:`BaseCheckpointSaver.list_threads`."""
