@@ -59,6 +59,26 @@ def need_file(state: State) -> State:
     return {"log": ["need_file"]}
 
 
+def pay(state: State) -> State:
+    """Fail as long as the file is there, once its question is answered."""
+    answer = interrupt("pay?")
+    if Path("broken").exists():
+        raise ConnectionError("no line")
+    return {"log": [answer]}
+
+
+def pay_twice(state: State) -> State:
+    return {"log": [interrupt("pay?"), interrupt("again?")]}
+
+
+def fall_back(state: State) -> State:
+    """An error handler with a question of its own."""
+    answer = interrupt("fall back?")
+    if Path("broken").exists():
+        raise ConnectionError("no line")
+    return {"log": [answer]}
+
+
 @dataclass
 class Parcel:
     """A class that nothing but this file knows."""
@@ -126,6 +146,17 @@ question_inside = StateGraph(State).add_node("inner", question).add_edge(START, 
 questions = StateGraph(State).add_node(ask).add_node(ask_again).add_edge(START, "ask").add_edge(START, "ask_again").compile()
 question_beside_failure = (
     StateGraph(State).add_node(ask).add_node(need_file).add_edge(START, "ask").add_edge(START, "need_file").compile()
+)
+paying = line(pay)
+paying_twice = line(pay_twice)
+handled = StateGraph(State).add_node("explode", explode, error_handler=fall_back).add_edge(START, "explode").compile()
+handled_async = (
+    StateGraph(State)
+    .add_node("explode", explode, error_handler=fall_back)
+    .add_node(aadd)
+    .add_edge(START, "explode")
+    .add_edge("explode", "aadd")
+    .compile()
 )
 pausing = line(add, aadd, interrupt_before=["aadd"])
 needing = line(add, need_file)

@@ -141,7 +141,8 @@ def _print_view(view: _View, *, has_diff: bool) -> None:
 def _task_status(task: PregelTask) -> str:
     if task.result is not None:
         return "finished"
-    return "asks" if task.interrupts else "failed" if task.error is not None else "waits"
+    # The error first: a question stays stored beside its answer until the task that asked it has finished.
+    return "failed" if task.error is not None else "asks" if task.interrupts else "waits"
 
 
 def _print_section(title: str, lines: list[str]) -> None:
