@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from tracegraph import START, InMemorySaver, Runtime, StateGraph, interrupt
+from tracegraph.graph import Nested
 
 answer = 42
 """No graph."""
@@ -84,6 +85,25 @@ class Parcel:
     """A class that nothing but this file knows."""
 
     to: str
+
+
+class Deep(TypedDict, total=False):
+    depth: int
+
+
+class Meta(TypedDict, total=False):
+    title: str
+    words: Annotated[int, operator.add]
+    deep: Annotated[Deep, Nested]
+
+
+class Article(TypedDict, total=False):
+    text: str
+    meta: Annotated[Meta, Nested]
+
+
+def count(state: Article) -> Article:
+    return {"meta": {"words": 1}}
 
 
 class Shipment(TypedDict, total=False):
@@ -160,6 +180,7 @@ handled_async = (
 )
 pausing = line(add, aadd, interrupt_before=["aadd"])
 needing = line(add, need_file)
+nested = StateGraph(Article).add_sequence([count]).add_edge(START, "count").compile()
 shipping = StateGraph(Shipment).add_sequence([pack, weigh]).add_edge(START, "pack").compile()
 unsaved = line(add, checkpointer=False)
 lost = StateGraph(State).add_node(add).add_edge(START, "add").add_conditional_edges("add", choose, ["add"]).compile()
