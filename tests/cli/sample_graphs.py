@@ -147,6 +147,27 @@ def odd(state: State) -> Any:
     return {"log": [b"\x00\xff", {"a"}, object, float("inf")]}
 
 
+class Mute(Exception):
+    """Neither prints nor shows itself."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def measureless(state: State) -> Any:
+    return {"log": [10**5000, {10**5000: -(10**5000)}]}
+
+
+def mute(state: State) -> Any:
+    return {"log": [Mute(), "beside it"]}
+
+
+def raise_mute(state: State) -> State:
+    raise Mute
+
+
 def line(*nodes: Any, **options: Any) -> Any:
     return StateGraph(State).add_sequence(list(nodes)).add_edge(START, nodes[0].__name__).compile(**options)
 
@@ -155,6 +176,10 @@ good = line(add, name="good")
 good_async = line(add, aadd)
 good_async_path = StateGraph(State).add_node(add).add_conditional_edges(START, apath, ["add"]).compile()
 odd_values = line(odd)
+measureless_values = line(measureless)
+mute_values = line(mute)
+mute_failure = line(raise_mute)
+text_of_surrogates = StateGraph(str).add_node("say", lambda state: "\ud800").add_edge(START, "say").compile()
 failing = line(add, explode)
 failing_inside = StateGraph(State).add_node("inner", failing).add_edge(START, "inner").compile()
 leaving = line(leave)

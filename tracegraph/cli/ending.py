@@ -7,7 +7,7 @@ from typing import Any
 
 from tracegraph.cli.execution import Ended, Outcome
 from tracegraph.cli.loading import describe_error
-from tracegraph.cli.output import ExitCode, RunOptions, note, print_data, to_plain_data
+from tracegraph.cli.output import ExitCode, RunOptions, note, print_data, print_text, to_plain_data
 from tracegraph.cli.progress import Progress
 
 __all__ = ["report_ending"]
@@ -45,7 +45,7 @@ def report_ending(ended: Ended, options: RunOptions, *, thread_id: str | None, a
     elif outcome.status == "interrupted":
         _print_pause(questions, progress, answer_hint)
     elif isinstance(result, str):
-        print(result)
+        print_text(result)
     elif outcome.status == "completed":
         print_data(to_plain_data(result))
     if outcome.error is not None:

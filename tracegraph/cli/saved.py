@@ -9,7 +9,7 @@ from typing import Any
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import no_thread
-from tracegraph.cli.output import CliError, ExitCode, fail, local_time, to_plain_data
+from tracegraph.cli.output import CliError, ExitCode, fail, local_time, safe_repr, to_plain_data
 from tracegraph.constants import BRANCH_PREFIX, END, ERROR, JOIN_PREFIX, MISSING, PREVIOUS, ROOT, START, TASKS, UNFINISHED_WRITES
 from tracegraph.drivers.loading import pending_interrupts
 from tracegraph.records import CheckpointTuple
@@ -125,7 +125,7 @@ def errors_of(saved: CheckpointTuple) -> list[str]:
 
 def error_text(error: Any) -> str:
     """Return a stored error as text: a saver in memory keeps the error itself, the others what ``repr`` says of it."""
-    return error if isinstance(error, str) else repr(error)
+    return error if isinstance(error, str) else safe_repr(error)
 
 
 def facts_of(saved: CheckpointTuple) -> dict[str, Any]:
