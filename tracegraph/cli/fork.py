@@ -11,7 +11,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import attached
 from tracegraph.cli.execution import needs_async
 from tracegraph.cli.loading import describe_error, load_graph, read_json
-from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data
+from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data, print_line
 from tracegraph.cli.run import resume_command
 from tracegraph.cli.saved import address, find_checkpoint
 from tracegraph.constants import ROOT
@@ -73,7 +73,8 @@ def fork_thread(
     if is_json:
         print_data(facts)
         return
-    print(f"thread {thread}  checkpoint {facts['checkpoint_id']}  step {facts['step']}  next {', '.join(following) or '-'}")
+    next_nodes = ", ".join(following) or "-"
+    print_line(f"thread {thread}  checkpoint {facts['checkpoint_id']}  step {facts['step']}  next {next_nodes}")
     if following and found.is_ours:
         note(f"to go on: {resume_command(target, thread, db)}")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
@@ -16,6 +18,7 @@ __all__ = [
     "ExitCode",
     "RunOptions",
     "fail",
+    "command_line",
     "has_terminal",
     "json_line",
     "json_text",
@@ -23,7 +26,9 @@ __all__ = [
     "note",
     "one_line",
     "print_data",
+    "print_line",
     "print_text",
+    "printable",
     "safe_repr",
     "safe_str",
     "to_plain_data",
@@ -79,7 +84,46 @@ def has_terminal(name: str) -> bool:
 
 def note(text: str) -> None:
     """Print a line for people, where it does not get into the result."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+# Characters that move the cursor, colour the terminal, break the line or turn the writing round; lone surrogates.
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters as escapes: a name that somebody chose must not steer the terminal.
+
+    >>> print(printable("one\ntwo"))
+    one\ntwo
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def print_line(text: str) -> None:
+    """Print a line of a list or a heading."""
+    print_text(printable(text))
+
+
+def command_line(name: str, arguments: Sequence[str], options: Sequence[str]) -> str:
+    """Return a command for a shell; *options* are put as they are.
+
+    >>> command_line("state", ["t 1"], ["--history"])
+    "tracegraph state 't 1' --history"
+    >>> command_line("state", ["-t"], ["--history"])
+    'tracegraph state --history -- -t'
+    """
+    quoted = [_quoted(argument) for argument in arguments]
+    # What begins like an option is taken for one unless two dashes stand before it.
+    needs_dashes = any(argument.startswith("-") for argument in arguments)
+    return " ".join(["tracegraph", name, *([*options, "--", *quoted] if needs_dashes else [*quoted, *options])])
+
+
+def _quoted(text: str) -> str:
+    if _CONTROL.search(text) is None:
+        return shlex.quote(text)
+    # Bash and Zsh read the escapes in it.
+    return "$'" + printable(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def local_time(at: datetime) -> str:
@@ -176,7 +220,13 @@ def json_text(data: Any, *, indent: int | None = 2) -> str:
     # ASCII only: a lone surrogate, or a terminal of another encoding, must not break the output.
     is_safe = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(data, indent=indent, ensure_ascii=not is_safe)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # Only strings have such letters; json escapes those below the space alone.
+    return _CONTROL_8_BIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_CONTROL_8_BIT = re.compile("[\\x7f-\\x9f]")
 
 
 def json_line(data: Any) -> str:

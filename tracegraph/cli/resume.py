@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tracegraph.cli.database import attached, no_thread
@@ -53,7 +54,7 @@ def resume_thread(
             _refuse_no_answer(stopped, thread_id)
         # Always by id: a plain answer that is an object with ids as keys would be taken for several answers.
         ended = run_traced(found.graph, Command(resume=chosen) if chosen else None, config, has_store=options.has_store)
-    hint = resume_command(target, thread_id, db) if found.is_ours else None
+    hint = partial(resume_command, target, thread_id, db) if found.is_ours else None
     return report_ending(ended, options, thread_id=thread_id, answer_hint=hint)
 
 
