@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from tracegraph import START, InMemorySaver, Runtime, StateGraph, interrupt
+from tracegraph.graph import Nested
 
 answer = 42
 """No graph."""
@@ -59,11 +60,50 @@ def need_file(state: State) -> State:
     return {"log": ["need_file"]}
 
 
+def pay(state: State) -> State:
+    """Fail as long as the file is there, once its question is answered."""
+    answer = interrupt("pay?")
+    if Path("broken").exists():
+        raise ConnectionError("no line")
+    return {"log": [answer]}
+
+
+def pay_twice(state: State) -> State:
+    return {"log": [interrupt("pay?"), interrupt("again?")]}
+
+
+def fall_back(state: State) -> State:
+    """An error handler with a question of its own."""
+    answer = interrupt("fall back?")
+    if Path("broken").exists():
+        raise ConnectionError("no line")
+    return {"log": [answer]}
+
+
 @dataclass
 class Parcel:
     """A class that nothing but this file knows."""
 
     to: str
+
+
+class Deep(TypedDict, total=False):
+    depth: int
+
+
+class Meta(TypedDict, total=False):
+    title: str
+    words: Annotated[int, operator.add]
+    deep: Annotated[Deep, Nested]
+
+
+class Article(TypedDict, total=False):
+    text: str
+    meta: Annotated[Meta, Nested]
+
+
+def count(state: Article) -> Article:
+    return {"meta": {"words": 1}}
 
 
 class Shipment(TypedDict, total=False):
@@ -107,6 +147,27 @@ def odd(state: State) -> Any:
     return {"log": [b"\x00\xff", {"a"}, object, float("inf")]}
 
 
+class Mute(Exception):
+    """Neither prints nor shows itself."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def measureless(state: State) -> Any:
+    return {"log": [10**5000, {10**5000: -(10**5000)}]}
+
+
+def mute(state: State) -> Any:
+    return {"log": [Mute(), "beside it"]}
+
+
+def raise_mute(state: State) -> State:
+    raise Mute
+
+
 def line(*nodes: Any, **options: Any) -> Any:
     return StateGraph(State).add_sequence(list(nodes)).add_edge(START, nodes[0].__name__).compile(**options)
 
@@ -115,6 +176,10 @@ good = line(add, name="good")
 good_async = line(add, aadd)
 good_async_path = StateGraph(State).add_node(add).add_conditional_edges(START, apath, ["add"]).compile()
 odd_values = line(odd)
+measureless_values = line(measureless)
+mute_values = line(mute)
+mute_failure = line(raise_mute)
+text_of_surrogates = StateGraph(str).add_node("say", lambda state: "\ud800").add_edge(START, "say").compile()
 failing = line(add, explode)
 failing_inside = StateGraph(State).add_node("inner", failing).add_edge(START, "inner").compile()
 leaving = line(leave)
@@ -127,8 +192,20 @@ questions = StateGraph(State).add_node(ask).add_node(ask_again).add_edge(START, 
 question_beside_failure = (
     StateGraph(State).add_node(ask).add_node(need_file).add_edge(START, "ask").add_edge(START, "need_file").compile()
 )
+paying = line(pay)
+paying_twice = line(pay_twice)
+handled = StateGraph(State).add_node("explode", explode, error_handler=fall_back).add_edge(START, "explode").compile()
+handled_async = (
+    StateGraph(State)
+    .add_node("explode", explode, error_handler=fall_back)
+    .add_node(aadd)
+    .add_edge(START, "explode")
+    .add_edge("explode", "aadd")
+    .compile()
+)
 pausing = line(add, aadd, interrupt_before=["aadd"])
 needing = line(add, need_file)
+nested = StateGraph(Article).add_sequence([count]).add_edge(START, "count").compile()
 shipping = StateGraph(Shipment).add_sequence([pack, weigh]).add_edge(START, "pack").compile()
 unsaved = line(add, checkpointer=False)
 lost = StateGraph(State).add_node(add).add_edge(START, "add").add_conditional_edges("add", choose, ["add"]).compile()

@@ -16,6 +16,7 @@ CASES = {
     "no such option": (["run", SAMPLE, "--nope"], "No such option"),
     "a limit that is no number": (["traces", "--limit", "x"], "Invalid value for '--limit'"),
     "a limit below one": (["traces", "--limit", "0"], "Invalid value for '--limit'"),
+    "a limit beyond all measure": (["threads", "-n", "100000000000000000000"], "Invalid value for '--limit'"),
     "no such file": (["run", "nofile.py:graph"], "there is no file 'nofile.py'"),
     "a folder": (["run", "folder.py:graph"], "'folder.py' is not a file"),
     "no such module": (["run", "nomodule:graph"], "'nomodule' does not load: ModuleNotFoundError"),
@@ -49,6 +50,20 @@ CASES = {
     ),
     "callbacks in a config": (["run", SAMPLE, "--config", '{"callbacks": []}'], "'callbacks' of --config takes objects"),
     "a run id that is none": (["run", SAMPLE, "--config", '{"run_id": "x"}'], "'run_id' of --config has to be a UUID, not 'x'"),
+    "metadata that are no object": (
+        ["run", SAMPLE, "--config", '{"metadata": 3}'],
+        "the key 'metadata' of --config has to be an object, not 3",
+    ),
+    "tags that are no strings": (["run", SAMPLE, "--config", '{"tags": [1]}'], r"'tags' of --config .*strings, not \[1\]"),
+    "a step limit that is no number": (
+        ["run", SAMPLE, "--config", '{"recursion_limit": "x"}'],
+        "'recursion_limit' of --config has to be a whole number above zero, not \"x\"",
+    ),
+    "a concurrency of none": (["run", SAMPLE, "--config", '{"max_concurrency": 0}'], "whole number above zero, not 0"),
+    "a thread that is no text": (
+        ["run", SAMPLE, "--config", '{"configurable": {"thread_id": {}}}'],
+        "'thread_id' of 'configurable' in --config has to be a string or a whole number, not {}",
+    ),
     "no trace store": (["trace", "abc"], "there is no trace store at "),
 }
 

@@ -83,6 +83,40 @@ def test_nothing_is_next_any_more(run: Command, command: Command, fork: Command)
     assert command("resume", f"{GRAPHS}:question", "t").code == 5
 
 
+def test_a_nested_field_is_written_key_by_key(run: Command, command: Command, fork: Command) -> None:
+    """Its reducers apply; `state` shows its keys together with the graph, and as the channels they are without."""
+    run("nested", "--input", '{"text": "t", "meta": {"title": "Owls", "words": 1}}', "--thread", "t", "--no-store")
+
+    done = fork("nested", "--values", '{"meta": {"title": "New", "words": 2, "deep": {"depth": 3}}}')
+    replaced = fork("nested", "--values", '{"meta": {"__overwrite__": {"title": "Bare"}}}', "--to", "copy")
+
+    assert (done.code, done.err, replaced.code) == (0, "", 0)
+    whole = command("state", "t", "--graph", f"{GRAPHS}:nested", "--json").data["values"]
+    assert whole == {"text": "t", "meta": {"title": "New", "words": 4, "deep": {"depth": 3}}}
+    flat = command("state", "t", "--json").data["values"]
+    assert flat == {"text": "t", "meta.title": "New", "meta.words": 4, "meta.deep.depth": 3}
+    assert command("state", "copy", "--json").data["values"] == {"text": "t", "meta.title": "Bare", "meta.words": 0}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ('{"meta.title": "x"}', "--values has 'meta.title', but the state's keys are 'text', 'meta'"),
+        ('{"meta": {"titel": "x"}}', "--values has 'titel' in 'meta', but the keys there are 'title', 'words', 'deep'"),
+        ('{"meta": {"deep": {"x": 1}}}', "--values has 'x' in 'meta.deep', but the keys there are 'depth'"),
+        ('{"meta": "x"}', r".*wrote 'x' \(a str\) to the nested field 'meta', which takes a dict"),
+    ],
+)
+def test_a_misspelt_key_of_a_nested_field_is_named(run: Command, fork: Command, values: str, expected: str) -> None:
+    """It would be ignored, and nothing be changed."""
+    run("nested", "--input", '{"text": "t"}', "--thread", "t", "--no-store")
+
+    done = fork("nested", "--values", values)
+
+    assert (done.code, done.out) == (2, "")
+    assert re.match(f"error: {expected}", done.err)
+
+
 REFUSED = {
     "nothing to do": ([], 2, "there is nothing to do: give --at to go back, --values"),
     "no such thread": (["--to", "copy"], 4, "thread 't' has no checkpoint in the checkpoint database"),

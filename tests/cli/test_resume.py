@@ -93,6 +93,54 @@ def test_a_failure_beside_a_question_can_be_tried_again_first(run: Command, resu
     assert done.data == {"n": 7, "log": ["need_file"]}
 
 
+@pytest.mark.parametrize("name", ["handled", "handled_async"])
+def test_the_question_of_an_error_handler_is_answered(run: Command, resume: Command, tmp_path: Path, name: str) -> None:
+    """It is no task of the snapshot; without an answer it is refused, and a handler that failed is tried again."""
+    asked = run(name, "--input", '{"n": 1}', "--thread", "t")
+    refused = resume(name)
+    (tmp_path / "broken").touch()
+    failed = resume(name, "--id", f'{asked.data[0]["id"]}="yes"')
+    (tmp_path / "broken").unlink()
+    done = resume(name)
+
+    assert (asked.code, [question["value"] for question in asked.data]) == (3, ["fall back?"])
+    assert (refused.code, asked.data[0]["id"] in refused.err) == (6, True)
+    assert (failed.code, done.code, done.data["log"][0]) == (1, 0, "yes")
+
+
+def test_a_handler_s_only_question_takes_a_value(run: Command, resume: Command) -> None:
+    """As the hint of `run` says."""
+    run("handled", "--input", '{"n": 1}', "--thread", "t")
+
+    assert resume("handled", "--value", '"yes"').data == {"n": 1, "log": ["yes"]}
+
+
+def test_a_node_that_failed_after_its_answer_is_tried_again(
+    run: Command, command: Command, resume: Command, tmp_path: Path
+) -> None:
+    """With the answer that is stored; `state` shows it as failed."""
+    run("paying", "--input", '{"n": 1}', "--thread", "t")
+    (tmp_path / "broken").touch()
+    failed = resume("paying", "--value", '"yes"')
+    shown = command("state", "t", "--graph", f"{GRAPHS}:paying")
+    (tmp_path / "broken").unlink()
+    done = resume("paying")
+
+    assert failed.code == 1
+    assert re.search(r"^  pay  failed  ", shown.out, re.MULTILINE)
+    assert (done.code, done.data) == (0, {"n": 1, "log": ["yes"]})
+
+
+def test_a_second_question_waits_although_the_first_was_answered(run: Command, resume: Command) -> None:
+    """The stored answer is to another question."""
+    run("paying_twice", "--input", '{"n": 1}', "--thread", "t")
+    asked = resume("paying_twice", "--value", "1")
+    refused = resume("paying_twice")
+    done = resume("paying_twice", "--value", "2")
+
+    assert (asked.code, refused.code, done.data["log"]) == (3, 6, [1, 2])
+
+
 REFUSED = {
     "no database": (None, ["--value", "1"], 4, "there is no checkpoint database at"),
     "an unknown thread": ("good other", ["--value", "1"], 4, "thread 't' has no checkpoint in the checkpoint database"),

@@ -10,9 +10,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import GRAPHS, Command
+
+from tracegraph.cli.output import to_plain_data
 
 TRACE_LINE = re.compile(r"^trace [0-9a-f]{32}$", re.MULTILINE)
 
@@ -105,6 +108,37 @@ def test_a_breakpoint_ends_with_code_3_too(run: Command) -> None:
 
     assert (done.code, done.out) == (3, "")
     assert "breakpoint (interrupt_before)" in done.err
+
+
+def test_numbers_beyond_what_python_prints_are_hexadecimal_text(run: Command, command: Command) -> None:
+    """10**5000 has more digits than int's limit; a thread that has it can be shown."""
+    big = hex(10**5000)
+    done = run("measureless_values", "--input", "{}", "--thread", "t", "--no-store")
+    shown = command("state", "t", "--diff", "--json")
+
+    assert done.data == {"log": [big, {big: f"-{big}"}]}
+    assert (shown.code, shown.data["values"]) == (0, done.data)
+
+
+def test_what_cannot_print_itself_is_named_by_its_type(run: Command) -> None:
+    """A value with a broken repr hides nothing beside it; an error with a broken str is still an error in a node."""
+    values = run("mute_values", "--input", "{}", "--no-store")
+    failure = run("mute_failure", "--input", "{}", "--no-store", "--json")
+    text = run("text_of_surrogates", "--input", '"x"', "--no-store")
+
+    assert values.data == {"log": ["<unprintable Mute>", "beside it"]}
+    assert (failure.code, failure.data["error"]["type"]) == (1, "Mute")
+    assert failure.err.startswith("error: Mute: <unprintable Mute> (in node 'raise_mute', sample_graphs.py:")
+    assert (text.code, text.out) == (0, "\\ud800\n")
+
+
+def test_a_list_that_contains_itself_is_shown_as_far_as_it_goes() -> None:
+    """JSON has no word for it."""
+    endless: list[Any] = [1, {"a": {2}}]
+    endless.append(endless)
+
+    assert to_plain_data(endless)[:2] == [1, {"a": [2]}]
+    assert "[...]" in to_plain_data(endless)[2]
 
 
 @pytest.mark.parametrize("name", ["failing", "failing_inside"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -106,6 +107,31 @@ def test_continuing_an_unknown_thread_is_named(run: Command, tmp_path: Path) -> 
     assert "in-memory one is gone" in own.err
 
 
+def test_the_hint_to_go_on_can_be_pasted(run: Command, command: Command) -> None:
+    """Also with a thread that looks like an option."""
+    paused = run("question", "--input", '{"n": 1}', "--thread", "-x", "--db", "my db", "--no-store")
+    unknown = command("state", "--db", "my db", "--at", "zz", "--", "-x")
+    hint = paused.err.splitlines()[-1]
+
+    assert hint == f"to go on: tracegraph resume --db 'my db' --value JSON -- {GRAPHS}:question -x"
+    name, *arguments = shlex.split(hint.removeprefix("to go on: ").replace("JSON", "7"))
+    assert "`tracegraph state --history -- -x` lists them" in unknown.err
+    assert (name, command(*arguments).data["n"]) == ("tracegraph", 7)
+
+
+def test_names_do_not_steer_the_terminal(run: Command, command: Command) -> None:
+    """Control characters are escapes in lists, headings and hints; JSON has them as they are."""
+    name = "one\ntwo\x1b[31m"
+    paused = run("question", "--input", '{"n": 1}', "--thread", name, "--no-store")
+    listed, shown = command("threads"), command("state", name)
+
+    assert len(listed.out.splitlines()) == 2
+    assert listed.out.splitlines()[1].startswith(r"one\ntwo\x1b[31m  ")
+    assert shown.out.startswith(r"thread one\ntwo\x1b[31m  checkpoint ")
+    assert r"question $'one\ntwo\x1b[31m' --value JSON" in paused.err
+    assert command("threads", "--json").data[0]["thread_id"] == name
+
+
 DATABASES = {
     "no thread to save under": (["run", "good", "--input", "{}", "--db", "x.db"], 2, "--db needs a thread"),
     "two savers": (
@@ -117,6 +143,17 @@ DATABASES = {
     "a run into text": (["run", "good", "--input", "{}", "--thread", "t", "--db", "text"], 2, r"\[TG211\] .*text"),
     "somebody else's database": (["threads", "--db", "other.db"], 2, "its tables are somebody else's"),
     "an unknown kind of URL": (["state", "t", "--db", "mysql://u:secret@h/db"], 2, "mysql:// is neither"),
+    "a URL in capitals": (["threads", "--db", "POSTGRESQL://u:secret@h/db"], 2, "small letters and .*POSTGRESQL:// is neither"),
+    "a URL with one slash": (["threads", "--db", "postgres:/u:secret@h/db"], 2, "with two slashes, and postgres:/ is neither"),
+    "a URL that cannot be read": (["threads", "--db", "postgresql://u:secret@[bad/db"], 2, "this is no connection string"),
+    "a connection string": (["threads", "--db", "host=h password=secret"], 2, "not shown, for it may hold a password"),
+    "a URL without a scheme": (["threads", "--db", "u:secret@h/db"], 2, "not shown, for it may hold a password"),
+    "words around a URL": (["threads", "--db", "secret postgresql://h/db"], 2, "not shown, for it may hold a password"),
+    "somebody who is not there": (["threads", "--db", "~nosuchuser/x.db"], 2, "'~nosuchuser/x.db' is no path that can be used"),
+    "a path that is too long": (["threads", "--db", "x" * 5000], 2, "is no path that can be used: File name too long"),
+    "an import into nowhere": (["import-langgraph", "other.db", "--db", "x" * 5000], 2, "is no path that can be used"),
+    "an import of a bad URL": (["import-langgraph", "postgresql://u:secret@[bad/db"], 2, "this is no connection string"),
+    "an import of an unknown URL": (["import-langgraph", "mysql://u:secret@h/db"], 2, "mysql:// is neither"),
     "a state that is never saved": (["state", "t", "--graph", "unsaved"], 2, "checkpointer=False, so it has no threads"),
 }  # fmt: skip
 
@@ -190,6 +227,7 @@ module.PostgresSaver = PostgresSaver
     ("url", "said"),
     [
         ("postgresql://me:secret@/app?host=%2Fnowhere", "the checkpoint database 'app on /nowhere' cannot be used (connection"),
+        ("postgresql://me:secret@127.0.0.1:1/app", "the checkpoint database 'app on 127.0.0.1' cannot be used (connection"),
         ("postgresql://me:a/secret@h/app", "--db: [TG102] this is no connection string of PostgreSQL"),
     ],
 )

@@ -46,6 +46,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_MOST = 1_000_000_000
+"""The longest list: far less than what a database takes as a LIMIT."""
+
 Target = Annotated[str, typer.Argument(metavar="FILE.py:GRAPH", help="The graph: FILE.py:name or module:name.")]
 Thread = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 At = Annotated[str | None, typer.Option(metavar="CHECKPOINT", help="A checkpoint's id, or how it begins.")]
@@ -157,7 +160,7 @@ def resume(
 @app.command()
 def threads(
     db: Db = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, last saved first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_MOST, help="How many, last saved first.")] = 20,
     is_json: Json = False,
 ) -> None:
     """List the threads in a checkpoint database."""
@@ -214,7 +217,7 @@ def fork(
 
 @app.command()
 def traces(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_MOST, help="How many, newest first.")] = 20,
     is_json: Json = False,
 ) -> None:
     """List the traces in the embedded store."""

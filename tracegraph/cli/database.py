@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
@@ -21,10 +22,26 @@ from tracegraph.errors import InvalidInputError
 from tracegraph.pregel import Pregel
 from tracegraph_exporters.base import default_path
 
-__all__ = ["OWN_SAVER", "Attached", "attached", "default_database", "no_thread", "open_for_reading", "open_for_writing"]
+__all__ = [
+    "OWN_SAVER",
+    "Attached",
+    "attached",
+    "check_database",
+    "default_database",
+    "no_thread",
+    "open_for_reading",
+    "open_for_writing",
+    "place_of_url",
+]
 
 OWN_SAVER = "the graph's own saver (an in-memory one is gone with the process that made it)"
-_POSTGRES = ("postgresql", "postgres")
+_POSTGRES = ("postgresql://", "postgres://")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
+# The words of a connection string, or a URL that lost its scheme; C:\\ is a drive.
+_SECRET = re.compile(
+    r"(^|\s)(host|hostaddr|port|dbname|user|password|passfile|service|options|sslmode)\s*=|^(?![a-z]:[\\/])[^/\s]+:\S*@",
+    re.IGNORECASE,
+)
 _OF_OURS = "SELECT count(*), sum(name = 'tracegraph_checkpoints') FROM sqlite_master"
 
 
@@ -98,18 +115,53 @@ def no_thread(thread_id: str, place: str) -> CliError:
     return CliError(f"thread {thread_id!r} has no checkpoint in {place}; {hint}", ExitCode.NOT_FOUND)
 
 
+def check_database(text: str, what: str) -> None:
+    """Raise if *text* is neither a path nor a Postgres URL; it is not repeated where it may hold a password.
+
+    Raises:
+        CliError: *what*, an option or argument, cannot be that.
+    """
+    if text.startswith(_POSTGRES):
+        return
+    takes = f"{what} takes the path of a SQLite file or a postgresql:// URL"
+    if found := _SCHEME.match(text):
+        hint = ", in small letters and with two slashes" if f"{found[1].lower()}://" in _POSTGRES else ""
+        fail(f"{takes}{hint}, and {found[0]} is neither")
+    if "://" in text or _SECRET.search(text):
+        fail(f"{takes}, and this (not shown, for it may hold a password) is neither; a file with such a name is given as ./NAME")
+    _path_of(text, what)
+
+
+def _path_of(text: str, what: str) -> Path:
+    try:
+        path = Path(text).expanduser().absolute()
+        path.exists()
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        fail(f"{what} {text!r} is no path that can be used: {reason}", error)
+    return path
+
+
+def place_of_url(url: str) -> str:
+    """Return a URL without user, password and query, which must not get into a log."""
+    scheme, _, rest = url.partition("://")
+    rest, _, query = rest.partition("?")
+    # An @ behind a question mark may be the end of a password with such a mark in it.
+    return f"{scheme}://{'...' if '@' in query else rest.rpartition('@')[2]}"
+
+
 @contextmanager
 def _opened(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpointSaver, str]]:
-    scheme, is_url, _ = ("", "", "") if db is None else db.partition("://")
-    if is_url and scheme not in _POSTGRES:
-        fail(f"--db takes the path of a SQLite file or a postgresql:// URL, and {scheme}:// is neither")
+    if db is not None:
+        check_database(db, "--db")
+    is_url = db is not None and db.startswith(_POSTGRES)
     with _readably(), _postgres(str(db)) if is_url else _sqlite(db, may_create=may_create) as found:
         yield found
 
 
 @contextmanager
 def _sqlite(db: str | None, *, may_create: bool) -> Iterator[tuple[BaseCheckpointSaver, str]]:
-    path = (default_database() if db is None else Path(db).expanduser()).absolute()
+    path = default_database().absolute() if db is None else _path_of(db, "--db")
     if path.exists():
         if not may_create:
             _refuse_foreign(path)
@@ -143,9 +195,7 @@ def _refuse_foreign(path: Path) -> None:
 
 @contextmanager
 def _postgres(url: str) -> Iterator[tuple[BaseCheckpointSaver, str]]:
-    parts = urlsplit(url)
-    # Without user, password and query, which must not get into a log.
-    place = f"the checkpoint database '{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
+    place = f"the checkpoint database {place_of_url(url)!r}"
     try:
         postgres = importlib.import_module("tracegraph.checkpoint.postgres")
     except ImportError as error:

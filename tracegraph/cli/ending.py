@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from tracegraph.cli.execution import Ended, Outcome
 from tracegraph.cli.loading import describe_error
-from tracegraph.cli.output import ExitCode, RunOptions, note, print_data, to_plain_data
+from tracegraph.cli.output import ExitCode, RunOptions, note, print_data, print_text, to_plain_data
 from tracegraph.cli.progress import Progress
 
 __all__ = ["report_ending"]
+
+AnswerHint: TypeAlias = Callable[[Sequence[str]], str]
+"""Returns the command that goes on with a thread, with the options that give the answers."""
 
 _EXIT_CODES = {
     "completed": ExitCode.COMPLETED,
@@ -22,7 +26,9 @@ _EXIT_CODES = {
 }
 
 
-def report_ending(ended: Ended, options: RunOptions, *, thread_id: str | None, answer_hint: str | None) -> ExitCode:
+def report_ending(
+    ended: Ended, options: RunOptions, *, thread_id: str | None, answer_hint: Callable[[Sequence[str]], str] | None
+) -> ExitCode:
     """Print how a run ended and return the exit code.
 
     Args:
@@ -45,7 +51,7 @@ def report_ending(ended: Ended, options: RunOptions, *, thread_id: str | None, a
     elif outcome.status == "interrupted":
         _print_pause(questions, progress, answer_hint)
     elif isinstance(result, str):
-        print(result)
+        print_text(result)
     elif outcome.status == "completed":
         print_data(to_plain_data(result))
     if outcome.error is not None:
@@ -57,7 +63,7 @@ def report_ending(ended: Ended, options: RunOptions, *, thread_id: str | None, a
     return _EXIT_CODES[outcome.status]
 
 
-def _print_pause(questions: list[dict[str, Any]], progress: Progress, answer_hint: str | None) -> None:
+def _print_pause(questions: list[dict[str, Any]], progress: Progress, answer_hint: Callable[[Sequence[str]], str] | None) -> None:
     many = len(questions) > 1
     if questions:
         print_data(questions)
@@ -65,8 +71,8 @@ def _print_pause(questions: list[dict[str, Any]], progress: Progress, answer_hin
     elif progress.pause is not None:
         note(f"interrupted: the run stopped at a breakpoint ({progress.pause.status})")
     if answer_hint is not None:
-        option = "" if not questions else " --id ID=JSON ..." if many else " --value JSON"
-        note(f"to go on: {answer_hint}{option}")
+        answer = [] if not questions else ["--id", "ID=JSON", "..."] if many else ["--value", "JSON"]
+        note(f"to go on: {answer_hint(answer)}")
 
 
 def _error_text(outcome: Outcome, progress: Progress) -> str:

@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from tracegraph.cli.loading import read_json
-from tracegraph.cli.output import ExitCode, fail
+from tracegraph.cli.output import ExitCode, fail, json_text
 from tracegraph.cli.progress import Progress
 from tracegraph.drivers.body import Body
 from tracegraph.errors import GraphDrained, InvalidInputError
@@ -94,12 +94,45 @@ def run_config(text: str | None, thread_id: str | None) -> dict[str, Any]:
         configurable = {**configurable, "thread_id": thread_id}
     if configurable:
         config["configurable"] = configurable
+    _check_kinds(config, _KINDS, "--config")
+    _check_kinds(configurable, _ADDRESS_KINDS, "'configurable' in --config")
     if "run_id" in config:
         try:
             config["run_id"] = UUID(str(config["run_id"]))
         except ValueError as error:
             fail(f"the key 'run_id' of --config has to be a UUID, not {config['run_id']!r}", error)
     return config
+
+
+def _is_limit(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_Kinds = dict[str, tuple[Callable[[Any], bool], str]]
+_KINDS: _Kinds = {
+    "tags": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "an array of strings"),
+    "metadata": (lambda value: isinstance(value, dict), "an object"),
+    "run_name": (_is_text, "a string"),
+    "max_concurrency": (_is_limit, "a whole number above zero"),
+    "recursion_limit": (_is_limit, "a whole number above zero"),
+}
+_ADDRESS_KINDS: _Kinds = {
+    "thread_id": (lambda value: type(value) in (str, int), "a string or a whole number"),
+    "checkpoint_ns": (_is_text, "a string"),
+    "checkpoint_id": (_is_text, "a string"),
+    "checkpoint_map": (lambda value: isinstance(value, dict) and all(map(_is_text, value.values())), "an object of strings"),
+}
+
+
+def _check_kinds(given: dict[str, Any], kinds: _Kinds, where: str) -> None:
+    """Raise if a key has a value that the run would stumble over; null stands for a key that is not there."""
+    for key, (is_right, kind) in kinds.items():
+        if (value := given.get(key)) is not None and not is_right(value):
+            fail(f"the key {key!r} of {where} has to be {kind}, not {json_text(value, indent=None)}")
 
 
 def thread_of(config: dict[str, Any]) -> str | None:

@@ -11,14 +11,17 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import attached
 from tracegraph.cli.execution import needs_async
 from tracegraph.cli.loading import describe_error, load_graph, read_json
-from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data
+from tracegraph.cli.output import CliError, ExitCode, fail, note, print_data, print_line
 from tracegraph.cli.run import resume_command
 from tracegraph.cli.saved import address, find_checkpoint
 from tracegraph.constants import ROOT
+from tracegraph.engine.nesting import NestedField
 from tracegraph.errors import ConcurrentRunError, InvalidInputError, InvalidUpdateError
 from tracegraph.graph.compile import CompiledStateGraph
+from tracegraph.graph.schema import nested_fields
 from tracegraph.pregel import Pregel
 from tracegraph.pregel.snapshot import saver_of, snapshot
+from tracegraph.types import Overwrite
 
 __all__ = ["fork_thread"]
 
@@ -70,7 +73,8 @@ def fork_thread(
     if is_json:
         print_data(facts)
         return
-    print(f"thread {thread}  checkpoint {facts['checkpoint_id']}  step {facts['step']}  next {', '.join(following) or '-'}")
+    next_nodes = ", ".join(following) or "-"
+    print_line(f"thread {thread}  checkpoint {facts['checkpoint_id']}  step {facts['step']}  next {next_nodes}")
     if following and found.is_ours:
         note(f"to go on: {resume_command(target, thread, db)}")
 
@@ -87,9 +91,27 @@ def _refuse_unknown_keys(graph: Pregel, values: Any) -> None:
     """Raise if a key is misspelt: what a node returns beside the state's keys is ignored, and nothing would be changed."""
     if not isinstance(graph, CompiledStateGraph) or not isinstance(values, dict):
         return
-    known = graph.builder.schemas.channels
-    if ROOT not in known and (unknown := [key for key in values if key not in known]):
+    known = {name: field for name, field in graph.builder.schemas.tree.items() if not isinstance(field, type)}
+    if ROOT in known:
+        return
+    if unknown := [key for key in values if key not in known]:
         fail(f"--values has {', '.join(map(repr, unknown))}, but the state's keys are {', '.join(map(repr, known))}")
+    for name, field in nested_fields(known).items():
+        if name in values:
+            _refuse_unknown_parts(field, values[name])
+
+
+def _refuse_unknown_parts(nested: NestedField, given: Any) -> None:
+    """Raise if a key inside a nested field is misspelt; a value that is no dict at all is refused when it is written."""
+    _, parts = Overwrite.unwrap(given)
+    if not isinstance(parts, dict):
+        return
+    if unknown := [key for key in parts if key not in nested.parts]:
+        keys = ", ".join(map(repr, nested.parts))
+        fail(f"--values has {', '.join(map(repr, unknown))} in {nested.key!r}, but the keys there are {keys}")
+    for name, field in nested_fields(nested.parts).items():
+        if name in parts:
+            _refuse_unknown_parts(field, parts[name])
 
 
 @contextmanager

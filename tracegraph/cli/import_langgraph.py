@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.cli.database import open_for_writing
+from tracegraph.cli.database import check_database, open_for_writing, place_of_url
 from tracegraph.cli.loading import load_graph
-from tracegraph.cli.output import CliError, ExitCode, fail, json_text, note, one_line
+from tracegraph.cli.output import CliError, ExitCode, fail, json_text, note, one_line, print_line
 from tracegraph.interop.langgraph import Rules, Source, SourceError, ThreadRefusedError, import_thread, open_source
 
 __all__ = ["ImportOptions", "import_langgraph"]
@@ -31,6 +31,9 @@ class ImportOptions:
 
 def import_langgraph(database: str, options: ImportOptions) -> ExitCode:
     """Import threads and print a line for each; return FAILED if one was refused."""
+    check_database(database, "DB")
+    if options.db is not None:
+        check_database(options.db, "--db")
     rules = Rules(
         allowed=tuple(map(_allowed, options.allow)),
         keeps_unknown=options.keeps_unknown,
@@ -70,7 +73,8 @@ def _wanted(source: Source, asked: Sequence[str], database: str) -> list[str]:
     unknown = [thread_id for thread_id in asked if thread_id not in there]
     if unknown:
         shown = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-        what = f"{database!r} has no thread {', '.join(map(repr, unknown))}; it has {shown or 'none'}"
+        place = repr(place_of_url(database) if "://" in database else database)
+        what = f"{place} has no thread {', '.join(map(repr, unknown))}; it has {shown or 'none'}"
         raise CliError(what, ExitCode.NOT_FOUND)
     return list(dict.fromkeys(asked)) or there
 
@@ -83,7 +87,7 @@ def _imported(source: Source, thread_id: str, saver: BaseCheckpointSaver, rules:
         return {"thread_id": thread_id, "status": "refused", "reason": error.reason}
     if not is_json:
         what = "imported" if outcome.status == "imported" else "there already"
-        print(f"{thread_id}: {outcome.checkpoints} checkpoints {what}")
+        print_line(f"{thread_id}: {outcome.checkpoints} checkpoints {what}")
     for name, where in outcome.kept_as_data.items():
         note(f"{thread_id}: objects of {name} are kept as plain data ({where})")
     return {

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from tracegraph.cli.output import CliError, fail, one_line
+from tracegraph.cli.output import CliError, fail, one_line, safe_str
 from tracegraph.graph.state import StateGraph
 from tracegraph.pregel import Pregel
 
@@ -142,9 +142,10 @@ def describe_error(error: BaseException, node: str | None = None) -> str:
     """Return type and message, the node, and the line of the user's own code that raised it; all on one line."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({Path(error.filename or '?').name}:{error.lineno})"
-    text = one_line(str(error))
+    text = one_line(safe_str(error))
     # The drivers add a note for each level of graphs; here the innermost node says enough.
-    notes = [one_line(note) for note in getattr(error, "__notes__", ()) if node is None or not note.startswith("while running")]
+    notes = [one_line(safe_str(note)) for note in getattr(error, "__notes__", ())]
+    notes = [note for note in notes if node is None or not note.startswith("while running")]
     named = [] if node is None or repr(node) in text else [f"in node {node!r}"]
     facts = ", ".join([*named, *notes, *filter(None, [user_place(error)])])
     return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({facts})' if facts else ''}"

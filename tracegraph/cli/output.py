@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
@@ -15,6 +18,7 @@ __all__ = [
     "ExitCode",
     "RunOptions",
     "fail",
+    "command_line",
     "has_terminal",
     "json_line",
     "json_text",
@@ -22,6 +26,11 @@ __all__ = [
     "note",
     "one_line",
     "print_data",
+    "print_line",
+    "print_text",
+    "printable",
+    "safe_repr",
+    "safe_str",
     "to_plain_data",
 ]
 
@@ -75,7 +84,46 @@ def has_terminal(name: str) -> bool:
 
 def note(text: str) -> None:
     """Print a line for people, where it does not get into the result."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+# Characters that move the cursor, colour the terminal, break the line or turn the writing round; lone surrogates.
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters as escapes: a name that somebody chose must not steer the terminal.
+
+    >>> print(printable("one\ntwo"))
+    one\ntwo
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def print_line(text: str) -> None:
+    """Print a line of a list or a heading."""
+    print_text(printable(text))
+
+
+def command_line(name: str, arguments: Sequence[str], options: Sequence[str]) -> str:
+    """Return a command for a shell; *options* are put as they are.
+
+    >>> command_line("state", ["t 1"], ["--history"])
+    "tracegraph state 't 1' --history"
+    >>> command_line("state", ["-t"], ["--history"])
+    'tracegraph state --history -- -t'
+    """
+    quoted = [_quoted(argument) for argument in arguments]
+    # What begins like an option is taken for one unless two dashes stand before it.
+    needs_dashes = any(argument.startswith("-") for argument in arguments)
+    return " ".join(["tracegraph", name, *([*options, "--", *quoted] if needs_dashes else [*quoted, *options])])
+
+
+def _quoted(text: str) -> str:
+    if _CONTROL.search(text) is None:
+        return shlex.quote(text)
+    # Bash and Zsh read the escapes in it.
+    return "$'" + printable(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def local_time(at: datetime) -> str:
@@ -98,21 +146,73 @@ def to_plain_data(value: Any) -> Any:
     >>> to_plain_data({"at": {1}, "what": object})
     {'at': [1], 'what': "<class 'object'>"}
     """
+    return _plain(value, ())
+
+
+def _plain(value: Any, around: tuple[int, ...]) -> Any:
+    """Return *value* as JSON data; *around* are the ids of what is around it, for what cannot be converted in one piece."""
     from pydantic_core import to_jsonable_python
 
     try:
-        return _finite(to_jsonable_python(value, fallback=repr, bytes_mode="base64"))
+        return _writable(to_jsonable_python(value, fallback=safe_repr, bytes_mode="base64"))
     except Exception:  # noqa: BLE001  # a result that cannot be shown well is shown anyhow: the run did happen
-        return repr(value)
+        if id(value) in around or len(around) > _MOST_LEVELS:
+            return safe_repr(value)
+    inside = (*around, id(value))
+    # Piece by piece: what is wrong with one of them must not hide the others.
+    if type(value) is dict:
+        return {_key(key): _plain(item, inside) for key, item in value.items()}
+    if type(value) in (list, tuple, set, frozenset):
+        return [_plain(item, inside) for item in value]
+    return safe_repr(value)
 
 
-def _finite(data: Any) -> Any:
-    """Return JSON data in which infinity and NaN, for which JSON has no word, are strings."""
+_MOST_LEVELS = 50
+
+
+def _key(key: Any) -> str:
+    shown = _plain(key, ())
+    return shown if isinstance(shown, str) else json_text(shown, indent=None)
+
+
+def _writable(data: Any) -> Any:
+    """Return JSON data in which numbers that JSON cannot have are strings: infinity, NaN, and integers beyond all measure."""
     if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
+        return {key: _writable(value) for key, value in data.items()}
     if isinstance(data, list):
-        return [_finite(value) for value in data]
+        return [_writable(value) for value in data]
+    if isinstance(data, int):
+        return _writable_int(data)
     return str(data) if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _writable_int(number: int) -> int | str:
+    try:
+        int.__repr__(number)
+    except ValueError:
+        # Python writes no more than some thousand digits, unless they are hexadecimal.
+        return hex(number)
+    return number
+
+
+def safe_repr(value: Any) -> str:
+    """Return what ``repr`` says of a value of the user's, whose class may be at fault."""
+    return _guarded(repr, value)
+
+
+def safe_str(value: Any) -> str:
+    """Return what ``str`` says of a value of the user's, whose class may be at fault."""
+    return _guarded(str, value)
+
+
+def _guarded(show: Callable[[Any], str], value: Any) -> str:
+    if isinstance(value, int):
+        value = _writable_int(value)
+        return value if isinstance(value, str) else show(value)
+    try:
+        return show(value)
+    except Exception:  # noqa: BLE001  # the user's code
+        return f"<unprintable {type(value).__name__}>"
 
 
 def json_text(data: Any, *, indent: int | None = 2) -> str:
@@ -120,7 +220,13 @@ def json_text(data: Any, *, indent: int | None = 2) -> str:
     # ASCII only: a lone surrogate, or a terminal of another encoding, must not break the output.
     is_safe = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(data, indent=indent, ensure_ascii=not is_safe)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # Only strings have such letters; json escapes those below the space alone.
+    return _CONTROL_8_BIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_CONTROL_8_BIT = re.compile("[\\x7f-\\x9f]")
 
 
 def json_line(data: Any) -> str:
@@ -132,6 +238,12 @@ def json_line(data: Any) -> str:
 
 
 _MOST_ON_TERMINAL = 400
+
+
+def print_text(text: str) -> None:
+    """Print a result that is a text; what the terminal or pipe cannot take is escaped."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 def print_data(data: Any) -> None:

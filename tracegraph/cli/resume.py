@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tracegraph.cli.database import attached, no_thread
 from tracegraph.cli.ending import report_ending
-from tracegraph.cli.execution import needs_async, run_config, run_traced
+from tracegraph.cli.execution import run_config, run_traced
 from tracegraph.cli.loading import load_graph, read_json
 from tracegraph.cli.output import CliError, ExitCode, RunOptions, fail
+from tracegraph.cli.pending import Stopped, read_stopped
 from tracegraph.cli.run import resume_command
-from tracegraph.pregel import Pregel
-from tracegraph.types import Command, StateSnapshot
+from tracegraph.types import Command
 
 __all__ = ["resume_thread"]
 
@@ -44,17 +44,17 @@ def resume_thread(
     answers = _read_answers(answer_texts)
     graph = load_graph(target)
     with attached(graph, db) as found:
-        state = _state_of(found.graph, config)
-        if state.created_at is None:
+        stopped = read_stopped(found.graph, config)
+        if stopped is None:
             raise no_thread(thread_id, found.place)
-        chosen = _chosen(state, thread_id, answers)
+        chosen = _chosen(stopped, thread_id, answers)
         if value_text is not None:
-            chosen = {_only_question(state, thread_id): value}
+            chosen = {_only_question(stopped, thread_id): value}
         elif not answers:
-            _refuse_no_answer(state, thread_id)
+            _refuse_no_answer(stopped, thread_id)
         # Always by id: a plain answer that is an object with ids as keys would be taken for several answers.
         ended = run_traced(found.graph, Command(resume=chosen) if chosen else None, config, has_store=options.has_store)
-    hint = resume_command(target, thread_id, db) if found.is_ours else None
+    hint = partial(resume_command, target, thread_id, db) if found.is_ours else None
     return report_ending(ended, options, thread_id=thread_id, answer_hint=hint)
 
 
@@ -74,19 +74,15 @@ def _read_answers(texts: Sequence[str]) -> dict[str, Any]:
     return answers
 
 
-def _state_of(graph: Pregel, config: Any) -> StateSnapshot:
-    return asyncio.run(graph.aget_state(config)) if needs_async(graph) else graph.get_state(config)
-
-
-def _chosen(state: StateSnapshot, thread_id: str, answers: dict[str, Any]) -> dict[str, Any]:
+def _chosen(stopped: Stopped, thread_id: str, answers: dict[str, Any]) -> dict[str, Any]:
     """Return the answers by full id.
 
     Raises:
         CliError: nobody asks that, or several questions begin so.
     """
-    pending = [question.id for question in state.interrupts]
+    pending = [question.id for question in stopped.questions]
     if answers and not pending:
-        raise _asks_nothing(state, thread_id)
+        raise _asks_nothing(stopped, thread_id)
     chosen: dict[str, Any] = {}
     for given, answer in answers.items():
         meant = [known for known in pending if known.startswith(given)]
@@ -98,10 +94,10 @@ def _chosen(state: StateSnapshot, thread_id: str, answers: dict[str, Any]) -> di
     return chosen
 
 
-def _only_question(state: StateSnapshot, thread_id: str) -> str:
-    pending = [question.id for question in state.interrupts]
+def _only_question(stopped: Stopped, thread_id: str) -> str:
+    pending = [question.id for question in stopped.questions]
     if not pending:
-        raise _asks_nothing(state, thread_id)
+        raise _asks_nothing(stopped, thread_id)
     if len(pending) > 1:
         ids = " ".join(f"--id {known}=JSON" for known in pending)
         raise CliError(
@@ -111,7 +107,8 @@ def _only_question(state: StateSnapshot, thread_id: str) -> str:
     return pending[0]
 
 
-def _asks_nothing(state: StateSnapshot, thread_id: str) -> CliError:
+def _asks_nothing(stopped: Stopped, thread_id: str) -> CliError:
+    state = stopped.state
     if not state.tasks:
         return _at_end(thread_id)
     waiting = ", ".join(map(repr, state.next or [task.name for task in state.tasks]))
@@ -128,14 +125,13 @@ def _at_end(thread_id: str) -> CliError:
     )
 
 
-def _refuse_no_answer(state: StateSnapshot, thread_id: str) -> None:
+def _refuse_no_answer(stopped: Stopped, thread_id: str) -> None:
     """Raise unless something can go on without an answer: what failed, a breakpoint, a process that was killed."""
     # Not state.next: after a kill every task may have finished and yet the next step not have begun.
-    if not state.tasks:
+    if not stopped.state.tasks:
         raise _at_end(thread_id)
-    asking = [task for task in state.tasks if task.interrupts]
-    if asking and all(task.interrupts or task.result is not None for task in state.tasks):
-        ids = ", ".join(question.id for question in state.interrupts)
+    if stopped.only_waits:
+        ids = ", ".join(question.id for question in stopped.questions)
         raise CliError(
             f"thread {thread_id!r} waits for an answer: give --value JSON, or --id ID=JSON for one of several; pending: {ids}",
             ExitCode.WRONG_ANSWER,

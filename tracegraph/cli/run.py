@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 
 from tracegraph.cli.database import OWN_SAVER, Attached, attached
 from tracegraph.cli.ending import report_ending
 from tracegraph.cli.execution import Ended, run_config, run_traced, thread_of
 from tracegraph.cli.loading import load_graph, read_json
-from tracegraph.cli.output import CliError, ExitCode, RunOptions, fail
+from tracegraph.cli.output import CliError, ExitCode, RunOptions, command_line, fail
 from tracegraph.errors import EmptyInputError, InvalidInputError
 
 __all__ = ["resume_command", "run_graph"]
@@ -33,14 +35,14 @@ def run_graph(
     with without if thread_id is None else attached(graph, db, may_create=input_text is not None) as found:
         ended = run_traced(found.graph, graph_input, config, has_store=options.has_store)
     _refuse_nothing(ended, found, thread_id, has_input=input_text is not None)
-    hint = resume_command(target, thread_id, db) if found.is_ours and thread_id is not None else None
+    hint = partial(resume_command, target, thread_id, db) if found.is_ours and thread_id is not None else None
     return report_ending(ended, options, thread_id=thread_id, answer_hint=hint)
 
 
-def resume_command(target: str, thread_id: str, db: str | None) -> str:
+def resume_command(target: str, thread_id: str, db: str | None, answer: Sequence[str] = ()) -> str:
     """Return the command line that goes on with a thread; a URL may hold a password, so it is left out."""
-    where = [] if db is None else ["--db", "URL" if "://" in db else db]
-    return shlex.join(["tracegraph", "resume", target, thread_id, *where])
+    where = [] if db is None else ["--db", "URL" if "://" in db else shlex.quote(db)]
+    return command_line("resume", [target, thread_id], [*where, *answer])
 
 
 def _refuse_nothing(ended: Ended, found: Attached, thread_id: str | None, *, has_input: bool) -> None:

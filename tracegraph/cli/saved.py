@@ -9,7 +9,7 @@ from typing import Any
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import no_thread
-from tracegraph.cli.output import CliError, ExitCode, fail, local_time, to_plain_data
+from tracegraph.cli.output import CliError, ExitCode, command_line, fail, local_time, safe_repr, to_plain_data
 from tracegraph.constants import BRANCH_PREFIX, END, ERROR, JOIN_PREFIX, MISSING, PREVIOUS, ROOT, START, TASKS, UNFINISHED_WRITES
 from tracegraph.drivers.loading import pending_interrupts
 from tracegraph.records import CheckpointTuple
@@ -53,10 +53,8 @@ def find_checkpoint(saver: BaseCheckpointSaver, thread_id: str, at: str | None, 
         return named
     found = [saved for saved in saver.list(address(thread_id)) if saved.checkpoint["id"].startswith(at)]
     if not found:
-        raise CliError(
-            f"thread {thread_id!r} has no checkpoint {at!r}; `tracegraph state {thread_id} --history` lists them",
-            ExitCode.NOT_FOUND,
-        )
+        hint = f"`{command_line('state', [thread_id], ['--history'])}` lists them"
+        raise CliError(f"thread {thread_id!r} has no checkpoint {at!r}; {hint}", ExitCode.NOT_FOUND)
     if len(found) > 1:
         fail(f"{len(found)} checkpoints of thread {thread_id!r} begin with {at!r}: give more of the id")
     return found[0]
@@ -125,7 +123,7 @@ def errors_of(saved: CheckpointTuple) -> list[str]:
 
 def error_text(error: Any) -> str:
     """Return a stored error as text: a saver in memory keeps the error itself, the others what ``repr`` says of it."""
-    return error if isinstance(error, str) else repr(error)
+    return error if isinstance(error, str) else safe_repr(error)
 
 
 def facts_of(saved: CheckpointTuple) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tracegraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from tracegraph.cli.changes import Change, changes_between, changes_data
 from tracegraph.cli.database import attached, open_for_reading
 from tracegraph.cli.loading import load_graph
-from tracegraph.cli.output import json_line, print_data, to_plain_data
+from tracegraph.cli.output import json_line, print_data, print_line, to_plain_data
 from tracegraph.cli.saved import (
     address,
     error_text,
@@ -83,7 +83,7 @@ def show_state(
     if is_json:
         print_data({"thread_id": thread_id} | _data(view, has_diff=has_diff) | {"values": to_plain_data(view.values)})
     else:
-        print(f"thread {thread_id}  checkpoint {view.line()}")
+        print_line(f"thread {thread_id}  checkpoint {view.line()}")
         _print_view(view, has_diff=has_diff)
 
 
@@ -126,7 +126,7 @@ def _task_data(task: PregelTask) -> dict[str, Any]:
 
 def _print_view(view: _View, *, has_diff: bool) -> None:
     if view.snapshot is not None:
-        print(f"next {view.next}")
+        print_line(f"next {view.next}")
     values = view.values if isinstance(view.values, dict) else {"value": view.values}
     _print_section("values", [f"{name} = {json_line(to_plain_data(value))}" for name, value in values.items()])
     questions = plain_questions(pending_interrupts(view.saved))
@@ -141,12 +141,13 @@ def _print_view(view: _View, *, has_diff: bool) -> None:
 def _task_status(task: PregelTask) -> str:
     if task.result is not None:
         return "finished"
-    return "asks" if task.interrupts else "failed" if task.error is not None else "waits"
+    # The error first: a question stays stored beside its answer until the task that asked it has finished.
+    return "failed" if task.error is not None else "asks" if task.interrupts else "waits"
 
 
 def _print_section(title: str, lines: list[str]) -> None:
     for line in [title, *(f"  {line}" for line in lines)] if lines else ():
-        print(line)
+        print_line(line)
 
 
 def _change_lines(view: _View) -> list[str]:

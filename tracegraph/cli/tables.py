@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
-from tracegraph.cli.output import has_terminal
+from tracegraph.cli.output import has_terminal, print_text, printable
 
 __all__ = ["print_table"]
 
@@ -18,17 +18,18 @@ def print_table(
     free: Collection[str] = (),
     style: Callable[[str, str], str] = lambda _heading, _cell: "",
 ) -> None:
-    """Print rows below headings.
+    """Print rows below headings, with control characters in the cells as escapes.
 
     Args:
         right: columns that hold numbers.
         free: columns that may be folded where the terminal is too narrow.
         style: says from a heading and a cell how the terminal shows the cell.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     if not has_terminal("stdout"):
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
         for row in (headings, *rows):
-            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            print_text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
     from rich.console import Console
     from rich.table import Table

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tracegraph.constants import TASKS
+from tracegraph.errors import InvalidInputError
 from tracegraph.interop.langgraph.decoder import Decoder
 from tracegraph.interop.langgraph.errors import SourceError
 from tracegraph.interop.langgraph.stored import Place, Stored, StoredWrite
@@ -44,7 +45,12 @@ def open_postgres(url: str) -> Iterator[_PostgresSource]:
         import psycopg
     except ImportError as error:
         raise SourceError("reading Postgres takes psycopg: pip install 'tracegraph[postgres]'") from error
-    place = _without_password(url)
+    from tracegraph.checkpoint.postgres.database import checked
+
+    try:
+        place = _without_password(checked(url))
+    except InvalidInputError as error:
+        raise SourceError(str(error)) from error
     try:
         # No prepared statements: there may be a pooler in between.
         with psycopg.connect(url, prepare_threshold=None) as connection:
