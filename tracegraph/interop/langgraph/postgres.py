@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from tracegraph.constants import TASKS
+from tracegraph.errors import InvalidInputError
 from tracegraph.interop.langgraph.decoder import Decoder
 from tracegraph.interop.langgraph.errors import SourceError
 from tracegraph.interop.langgraph.stored import Place, Stored, StoredWrite
@@ -42,22 +42,22 @@ def open_postgres(url: str) -> Iterator[_PostgresSource]:
     """Connect for reading, as the database is now."""
     try:
         import psycopg
+
+        from tracegraph.checkpoint.postgres.database import checked, name_of
     except ImportError as error:
         raise SourceError("reading Postgres takes psycopg: pip install 'tracegraph[postgres]'") from error
-    place = _without_password(url)
+    try:
+        place = f"the database {name_of(checked(url))}"
+    except InvalidInputError as error:
+        raise SourceError(str(error)) from error
     try:
         # No prepared statements: there may be a pooler in between.
         with psycopg.connect(url, prepare_threshold=None) as connection:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            yield _PostgresSource(connection, _path_column(connection, place))
+            yield _PostgresSource(connection, place)
     except psycopg.Error as error:
         raise SourceError(f"{place} cannot be read: {error}") from error
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return f"the database '{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
 
 
 def _path_column(connection: Connection[Any], place: str) -> str:
@@ -72,9 +72,10 @@ def _path_column(connection: Connection[Any], place: str) -> str:
 
 
 class _PostgresSource:
-    def __init__(self, connection: Connection[Any], path_column: str) -> None:
+    def __init__(self, connection: Connection[Any], name: str) -> None:
+        self.name = name
         self._connection = connection
-        self._writes_of: Any = _WRITES.format(path=path_column)
+        self._writes_of: Any = _WRITES.format(path=_path_column(connection, name))
 
     def thread_ids(self) -> list[str]:
         return [thread_id for (thread_id,) in self._connection.execute(_THREADS)]

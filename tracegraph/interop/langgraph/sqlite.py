@@ -43,7 +43,7 @@ def open_sqlite(path: Path) -> Iterator[_SqliteSource]:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None)) as connection:
             connection.execute("BEGIN")  # one moment for all that is read
-            yield _SqliteSource(connection, _path_column(connection, path))
+            yield _SqliteSource(connection, path)
     except sqlite3.Error as error:
         raise SourceError(f"{str(path)!r} cannot be read: {error}") from error
     if not is_in_use and _stamp(path) != before:
@@ -68,9 +68,10 @@ def _path_column(connection: sqlite3.Connection, path: Path) -> str:
 
 
 class _SqliteSource:
-    def __init__(self, connection: sqlite3.Connection, path_column: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.name = repr(str(path))
         self._connection = connection
-        self._writes_of = _WRITES.format(path=path_column)
+        self._writes_of = _WRITES.format(path=_path_column(connection, path))
 
     def thread_ids(self) -> list[str]:
         return [thread_id for (thread_id,) in self._connection.execute(_THREADS)]
