@@ -100,6 +100,27 @@ def test_one_refused_thread_does_not_keep_the_others(command: Command, source: P
     assert (allowed.code, [each["status"] for each in allowed.data]) == (0, ["present", "present", "imported"])
 
 
+def test_damaged_thread_does_not_keep_the_others(command: Command, source: Path, tmp_path: Path) -> None:
+    """JSON stays JSON, and what was imported can be listed."""
+    add_thread(source, "bad", "loop", {"n": 0})
+    with closing(sqlite3.connect(source)) as connection, connection:
+        newer = "CAST(replace(checkpoint, x'a17604', x'a17605') AS BLOB)"
+        connection.execute(f"UPDATE checkpoints SET checkpoint = {newer} WHERE thread_id = 'bad'")
+    target = str(tmp_path / "ours.db")
+
+    done = command("import-langgraph", str(source), "--db", target, "--json")
+
+    assert done.code == 1
+    assert {each["thread_id"]: each["status"] for each in done.data} == {
+        "done": "imported",
+        "waiting": "imported",
+        "bad": "refused",
+    }
+    assert done.err.startswith("error: [TG232] thread 'bad' was not imported: checkpoint ")
+    assert "is of format 5" in done.err.splitlines()[0]
+    assert {each["thread_id"] for each in command("threads", "--db", target, "--json").data} == {"done", "waiting"}
+
+
 def test_unknown_classes_can_be_kept_as_data(command: Command, source: Path, tmp_path: Path) -> None:
     """Which classes, and where, is said for each thread."""
     add_thread(source, "strange", "loop", {"n": 0, "log": [Order(1)]})

@@ -87,9 +87,12 @@ class _PostgresSource:
             cursor.execute(_CHECKPOINTS, (thread_id,))
             for ns, checkpoint_id, parent_id, checkpoint, metadata in cursor:
                 place = Place(thread_id, ns, checkpoint_id)
+                if isinstance(checkpoint, dict):
+                    checkpoint["channel_values"] = checkpoint.get("channel_values") or {}
+                stored = Stored(place, parent_id or None, checkpoint, metadata or {})
                 # A delta snapshot is `true` in the record, and a value beside it.
-                checkpoint["channel_values"] = (checkpoint.get("channel_values") or {}) | self._values(place, decoder)
-                stored = Stored(place, parent_id or None, checkpoint, dict(metadata or {}), self._writes(place, decoder))
+                checkpoint["channel_values"] |= self._values(place, decoder)
+                stored.writes = self._writes(place, decoder)
                 if checkpoint["v"] < 4 and parent_id:
                     before = self._writes(place._replace(checkpoint_id=parent_id), decoder)
                     stored.sends = [write.value for write in before if write.channel == TASKS]
@@ -105,7 +108,4 @@ class _PostgresSource:
     def _writes(self, place: Place, decoder: Decoder) -> list[StoredWrite]:
         rows = self._connection.execute(self._writes_of, place).fetchall()
         rows.sort(key=lambda row: row[:3])  # by code point, whatever the database's collation is
-        return [
-            StoredWrite(path, task_id, idx, channel, decoder.value(kind, data, place, f"a write to channel {channel!r}"))
-            for path, task_id, idx, channel, kind, data in rows
-        ]
+        return decoder.writes(rows, place)
