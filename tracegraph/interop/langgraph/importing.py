@@ -143,7 +143,10 @@ class _Survey:
     def finished(self, source: Source, thread_id: str, rules: Rules) -> Iterator[tuple[Stored, dict[str, Increment]]]:
         """Yield the checkpoints in our form, and what their delta channels grew by."""
         decoder = Decoder(rules.allowed)
-        deltas = {ns: DeltaValues(names) for ns, names in self.delta.items()}
+        parents: dict[str, list[str | None]] = {}
+        for (ns, _checkpoint_id), mark in self.marks.items():
+            parents.setdefault(ns, []).append(mark.parent_id)
+        deltas = {ns: DeltaValues(names, parents[ns]) for ns, names in self.delta.items()}
         for stored in source.read(thread_id, decoder):
             upgrade(stored.checkpoint, stored.sends, self.edges)
             renumber(stored, self.question_ids)
@@ -190,13 +193,14 @@ class _Survey:
 class _Mark(NamedTuple):
     """What tells a checkpoint from another one of the same id, and how far its tasks have come."""
 
+    parent_id: str | None
     identity: Any
     progress: Progress
 
     @classmethod
     def of(cls, stored: Stored) -> _Mark:
         progress = progress_of((write.task_id, write.channel, write.value) for write in stored.writes)
-        return cls(_identity(stored.checkpoint, stored.parent_id, stored.metadata), progress)
+        return cls(stored.parent_id, _identity(stored.checkpoint, stored.parent_id, stored.metadata), progress)
 
 
 def _identity(checkpoint: Any, parent_id: str | None, metadata: Any) -> Any:
