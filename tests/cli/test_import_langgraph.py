@@ -100,6 +100,27 @@ def test_one_refused_thread_does_not_keep_the_others(command: Command, source: P
     assert (allowed.code, [each["status"] for each in allowed.data]) == (0, ["present", "present", "imported"])
 
 
+def test_damaged_thread_does_not_keep_the_others(command: Command, source: Path, tmp_path: Path) -> None:
+    """JSON stays JSON, and what was imported can be listed."""
+    add_thread(source, "bad", "loop", {"n": 0})
+    with closing(sqlite3.connect(source)) as connection, connection:
+        newer = "CAST(replace(checkpoint, x'a17604', x'a17605') AS BLOB)"
+        connection.execute(f"UPDATE checkpoints SET checkpoint = {newer} WHERE thread_id = 'bad'")
+    target = str(tmp_path / "ours.db")
+
+    done = command("import-langgraph", str(source), "--db", target, "--json")
+
+    assert done.code == 1
+    assert {each["thread_id"]: each["status"] for each in done.data} == {
+        "done": "imported",
+        "waiting": "imported",
+        "bad": "refused",
+    }
+    assert done.err.startswith("error: [TG232] thread 'bad' was not imported: checkpoint ")
+    assert "is of format 5" in done.err.splitlines()[0]
+    assert {each["thread_id"] for each in command("threads", "--db", target, "--json").data} == {"done", "waiting"}
+
+
 def test_unknown_classes_can_be_kept_as_data(command: Command, source: Path, tmp_path: Path) -> None:
     """Which classes, and where, is said for each thread."""
     add_thread(source, "strange", "loop", {"n": 0, "log": [Order(1)]})
@@ -177,8 +198,51 @@ def test_postgres_that_is_not_langgraph_s_is_refused(command: Command, postgres_
 
     assert (empty.code, absent.code) == (2, 2)
     assert "is no database of LangGraph's PostgresSaver: it has no table 'checkpoints'" in empty.err
-    assert "the database 'postgresql://localhost:1/none' cannot be read" in absent.err
+    assert "the database none on localhost cannot be read" in absent.err
     assert "secret" not in absent.err
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:s3cr3t/pw@127.0.0.1:1/db",
+        "postgresql://u:s3cr3t@pw@127.0.0.1:1/db",
+        "postgresql://u:s3cr3t pw@127.0.0.1:1/db",
+        "postgresql://u:s3cr3t@[bad/db",
+        "postgresql://u:s3cr3t%zz@127.0.0.1:1/db",
+        "postgresql://u:s3cr3t",
+        "postgresql://u:s3cr3t@127.0.0.1:1/db?password=s3cr3t&nothing=1",
+        "POSTGRESQL://u:s3cr3t@127.0.0.1:1/db",
+        " postgresql://u:s3cr3t@127.0.0.1:1/db",
+        "postgresql:/u:s3cr3t@127.0.0.1:1/db",
+        "mysql://u:s3cr3t@127.0.0.1:1/db",
+        "host=127.0.0.1 port=1 password=s3cr3t",
+        "postgresql://u:" + "s3cr3t" * 100 + "/@127.0.0.1:1/db",
+        "postgresql://u:" + "s3cr3t" * 100 + "@127.0.0.1:1/db",
+    ],
+)
+def test_no_part_of_a_password_is_shown(command: Command, source: Path, address: str) -> None:
+    """However the address is wrong: one line, on which it is not."""
+    done = command("import-langgraph", address, "--db", str(source.parent / "ours.db"))
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert "s3cr3t" not in done.err
+    assert "pw@" not in done.err
+
+
+def test_password_is_not_shown_where_a_thread_is_not_there(command: Command, postgres_url: str) -> None:
+    """The database is named by name and host."""
+    with Database(postgres_url).saver() as saver:
+        saver.setup()
+    url = f"{postgres_url}{'&' if '?' in postgres_url else '?'}password=s3cr3t"
+
+    done = command("import-langgraph", url, "--thread", "none")
+
+    assert (done.code, done.err.count("\n")) == (4, 1)
+    assert "has no thread 'none'; it has none" in done.err
+    assert "s3cr3t" not in done.err
 
 
 def make_foreign(path: Path) -> None:

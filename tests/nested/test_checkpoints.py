@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Optional, Protocol
 
 import pytest
 from colours import Colour
 from nested_states import chain, nested, side_by_side, typed
+from pydantic import BaseModel
 
 from tracegraph.channels import DeltaChannel, Nested
 from tracegraph.channels.reducers import union
@@ -206,12 +207,98 @@ def test_a_thread_goes_back_to_a_field_without_the_marker(colour: Colour, file: 
         assert not {name for name in newest.checkpoint["channel_versions"] if name.startswith("meta.")}
 
 
-def test_channels_that_are_gone_make_no_dict_of_another_type(colour: Colour) -> None:
-    """A field that has a dot in its name is no sub-field of one that holds no dict."""
+TITLED = nested(title=str)
+
+
+class Titled(BaseModel):
+    """A model that a nested field's values fit."""
+
+    title: str
+
+
+class Keyed(Protocol):
+    """What a dict is too, though Python cannot say so."""
+
+    def keys(self) -> Any: ...
+
+
+class Numbered(BaseModel):
+    """One that they do not fit."""
+
+    title: int
+
+
+def titled(colour: Colour) -> InMemorySaver:
+    """Return a saver with a thread whose field is nested and has a title."""
+    saver = InMemorySaver()
+    colour.invoke(chain({"meta": {"title": "t"}}, schema=TITLED, checkpointer=saver), {}, THREAD)
+    return saver
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        Any,
+        object,
+        dict[str, str] | None,
+        Optional[META],  # noqa: UP045  # the older form is of another class
+        str | META,
+        Annotated[dict | None, "what it is"],
+        Mapping[str, str],
+        Annotated[dict, operator.or_],
+        Keyed,
+    ],
+)
+def test_sub_fields_are_joined_whatever_the_field_may_hold_beside_a_dict(colour: Colour, plain: Any) -> None:
+    """A field that is declared as a union, or as anything, holds a dict as well."""
+    app = chain(lambda state: {"meta": dict(state["meta"])}, schema=typed(meta=plain), checkpointer=titled(colour))
+
+    assert app.get_state(THREAD).values == {"meta": {"title": "t"}}
+    assert colour.invoke(app, {}, THREAD) == {"meta": {"title": "t"}}
+
+
+@pytest.mark.parametrize("plain", [Titled, Titled | None])
+def test_sub_fields_make_up_a_model(colour: Colour, plain: Any) -> None:
+    """As one that a node has written."""
+    app = chain(
+        lambda state: {"meta": Titled(title=f"{state['meta'].title}!")}, schema=typed(meta=plain), checkpointer=titled(colour)
+    )
+
+    assert app.get_state(THREAD).values == {"meta": Titled(title="t")}
+    assert colour.invoke(app, {}, THREAD) == {"meta": Titled(title="t!")}
+
+
+@pytest.mark.parametrize("plain", [int, list[str], str | None, Literal["t"], None, Annotated[list, operator.add], Numbered])
+def test_sub_fields_that_the_field_cannot_hold_are_an_error(colour: Colour, plain: Any) -> None:
+    """Nothing of a thread is dropped without a word; the text says how to get it over."""
+    app = chain(None, schema=typed(meta=plain), checkpointer=titled(colour))
+
+    with pytest.raises(InvalidUpdateError, match="the thread holds 'meta.title', .* 'meta', .*; give 'meta' a type") as raised:
+        app.get_state(THREAD)
+    assert raised.value.channel == "meta"
+
+
+def test_trigger_of_a_node_that_is_gone_is_no_sub_field(colour: Colour) -> None:
+    """Though a name with a dot may begin with that of another node."""
+    saver = InMemorySaver()
+
+    def make(*names: str) -> Any:
+        builder: Any = StateGraph(typed(x=int))
+        for name in names:
+            builder.add_node(name, lambda state: {"x": 1}).add_edge(START, name)
+        return builder.compile(checkpointer=saver, interrupt_before=list(names))
+
+    colour.invoke(make("a.b"), {"x": 0}, THREAD)
+
+    assert make("a").get_state(THREAD).next == ()
+
+
+def test_field_that_is_gone_is_left_behind(colour: Colour) -> None:
+    """A name with a dot is a sub-field only where there is a field of its first part."""
     saver = InMemorySaver()
     colour.invoke(chain({"a.b": 1, "c": 2}, schema=typed(**{"a.b": int, "c": int}), checkpointer=saver), {"c": 1}, THREAD)
 
-    app = chain(None, schema=typed(a=list, c=int), checkpointer=saver)
+    app = chain(None, schema=typed(c=int), checkpointer=saver)
 
     assert app.get_state(THREAD).values == {"c": 2}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.cli.database import check_database, open_for_writing, place_of_url
+from tracegraph.cli.database import check_database, open_for_writing
 from tracegraph.cli.loading import load_graph
 from tracegraph.cli.output import CliError, ExitCode, fail, json_text, note, one_line, print_line
-from tracegraph.interop.langgraph import Rules, Source, SourceError, ThreadRefusedError, import_thread, open_source
+from tracegraph.interop.langgraph import (
+    Rules,
+    Source,
+    SourceError,
+    ThreadRefusedError,
+    import_thread,
+    is_address,
+    open_source,
+)
 
 __all__ = ["ImportOptions", "import_langgraph"]
 
@@ -39,22 +48,31 @@ def import_langgraph(database: str, options: ImportOptions) -> ExitCode:
         keeps_unknown=options.keeps_unknown,
         graph=None if options.graph is None else load_graph(options.graph),
     )
-    if options.db is not None and Path(options.db).exists() and Path(database).exists() and Path(database).samefile(options.db):
+    if _is_same_file(database, options.db):
         fail("--db is LangGraph's own file, which stays as it is; give another one")
     try:
         # The source first: nothing is made for one that cannot be read.
         with open_source(database) as source:
-            thread_ids = _wanted(source, options.threads, database)
+            thread_ids = _wanted(source, options.threads)
             with open_for_writing(options.db) as (saver, place):
                 done = [_imported(source, thread_id, saver, rules, is_json=options.is_json) for thread_id in thread_ids]
     except SourceError as error:
-        is_there = "://" in database or Path(database).exists()
+        is_there = is_address(database) or os.path.exists(database)  # noqa: PTH110  # a name may be too long for Path
         raise CliError(error.reason, ExitCode.USAGE if is_there else ExitCode.NOT_FOUND) from error
     counts = {status: sum(each["status"] == status for each in done) for status in ("imported", "present", "refused")}
     note(f"{counts['imported']} threads imported, {counts['present']} were there already, {counts['refused']} refused: {place}")
     if options.is_json:
         print(json_text(done))
     return ExitCode.FAILED if counts["refused"] else ExitCode.COMPLETED
+
+
+def _is_same_file(database: str, db: str | None) -> bool:
+    if db is None or is_address(database) or is_address(db):
+        return False
+    try:
+        return Path(database).samefile(db)
+    except OSError:  # one of them is not there
+        return False
 
 
 def _allowed(text: str) -> tuple[str, str] | str:
@@ -68,13 +86,12 @@ def _allowed(text: str) -> tuple[str, str] | str:
     return (module, name) if colon else module
 
 
-def _wanted(source: Source, asked: Sequence[str], database: str) -> list[str]:
+def _wanted(source: Source, asked: Sequence[str]) -> list[str]:
     there = source.thread_ids()
     unknown = [thread_id for thread_id in asked if thread_id not in there]
     if unknown:
         shown = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-        place = repr(place_of_url(database) if "://" in database else database)
-        what = f"{place} has no thread {', '.join(map(repr, unknown))}; it has {shown or 'none'}"
+        what = f"{source.name} has no thread {', '.join(map(repr, unknown))}; it has {shown or 'none'}"
         raise CliError(what, ExitCode.NOT_FOUND)
     return list(dict.fromkeys(asked)) or there
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from tracegraph.channels.base import BaseChannel
 from tracegraph.channels.delta import DeltaLog
 from tracegraph.channels.empty import bare_type
+from tracegraph.constants import BRANCH_PREFIX, JOIN_PREFIX
 from tracegraph.errors import InvalidUpdateError
 from tracegraph.records import ChannelVersions
 
@@ -26,7 +27,8 @@ def reshaped(
     there is nothing yet.
 
     Raises:
-        InvalidUpdateError: what is to be split was no dict, or what is to be joined is known to a delta channel only.
+        InvalidUpdateError: what is to be split was no dict; or what is to be joined is known to a delta channel only, or the
+            field cannot hold it.
     """
     values, found = dict(saved), dict(versions)
     moved = _split(values, found, topology) | _joined(values, found, topology)
@@ -49,13 +51,15 @@ def _split(values: dict[str, Any], versions: ChannelVersions, topology: Topology
 
 
 def _joined(values: dict[str, Any], versions: ChannelVersions, topology: Topology) -> set[str]:
-    """Put one dict in place of the saved sub-fields of each field that is nested no more."""
-    made: dict[str, Any] = {}
-    for name in [name for name in values if name not in topology.channels]:
+    """Put one value in place of the saved sub-fields of each field that is nested no more."""
+    made: dict[str, dict[str, Any]] = {}
+    # Nodes' names have dots of their own, and their triggers are no fields.
+    gone = [name for name in values if name not in topology.channels and not name.startswith((BRANCH_PREFIX, JOIN_PREFIX))]
+    for name in gone:
         *outer, last = name.split(".")
         for length in range(len(outer), 0, -1):
             owner = ".".join(outer[:length])
-            if owner in values or not _holds_dict(topology.channels.get(owner)):
+            if owner in values or owner not in topology.channels:
                 continue
             inside = made.setdefault(owner, {})
             for key in outer[length:]:
@@ -64,7 +68,7 @@ def _joined(values: dict[str, Any], versions: ChannelVersions, topology: Topolog
             version = versions.pop(name)
             versions[owner] = max(versions.get(owner, version), version)
             break
-    values.update(made)
+    values.update({owner: _as_one(owner, parts, topology.channels[owner].typ) for owner, parts in made.items()})
     return set(made)
 
 
@@ -78,6 +82,42 @@ def _whole(name: str, saved: Any) -> Any:
     return saved
 
 
-def _holds_dict(channel: BaseChannel[Any, Any, Any] | None) -> bool:
-    bare = None if channel is None else bare_type(channel.typ)
-    return isinstance(bare, type) and issubclass(bare, Mapping)
+def _as_one(owner: str, parts: dict[str, Any], typ: Any) -> Any:
+    """Return the sub-fields as a value of a type: a dict, or a Pydantic model where there is no dict among what it allows."""
+    kinds = [*_alternatives(typ)]
+    if any(map(_holds_dict, kinds)):
+        return parts
+    why, cause = f"is of a type that holds no dict ({typ!r})", None
+    for kind in kinds:
+        if (make := getattr(kind, "model_validate", None)) is not None:
+            try:
+                return make(parts)
+            except ValueError as error:  # Pydantic's ValidationError is one
+                why, cause = f"is a {kind.__name__} that they do not make up ({' '.join(str(error).split())})", error
+    name = f"{owner}.{next(iter(parts))}"
+    raise InvalidUpdateError(
+        f"the thread holds {name!r}, saved as a sub-field of {owner!r}, but that field is nested no more and {why}; give "
+        f"{owner!r} a type that can hold its sub-fields as a dict, or mark it Nested again",
+        channel=owner,
+    ) from cause
+
+
+def _alternatives(typ: Any) -> Iterator[Any]:
+    """Yield the types that a type is a union of, each without its arguments."""
+    origin = get_origin(typ)
+    if origin in (Annotated, Required, NotRequired):
+        yield from _alternatives(get_args(typ)[0])
+    elif origin in (Union, UnionType):
+        for each in get_args(typ):
+            yield from _alternatives(each)
+    else:
+        yield bare_type(typ)
+
+
+def _holds_dict(kind: Any) -> bool:
+    if not isinstance(kind, type) or kind is Any:
+        return kind is not None and kind is not Literal  # type variables and the like: nothing speaks against it
+    try:
+        return issubclass(kind, Mapping) or issubclass(dict, kind)
+    except TypeError:  # a protocol, which cannot be asked
+        return True

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from tracegraph.checkpoint.postgres.errors import PostgresSaverError, told
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["CONNECTION", "SESSION", "Database", "attempt_of", "checked", "prepare_threshold"]
+__all__ = ["CONNECTION", "SESSION", "Database", "attempt_of", "checked", "name_of", "prepare_threshold"]
 
 CONNECTION: Final[dict[str, Any]] = {"autocommit": True, "prepare_threshold": None}
 """How connections are opened: without prepared statements, which poolers like pgbouncer lose between transactions."""
@@ -35,7 +35,7 @@ class Database:
     """
 
     def __init__(self, conn: Any, *, pipeline: bool) -> None:
-        self.name = _name_of(conn)
+        self.name = name_of(conn)
         self.has_pipeline = pipeline and Pipeline.is_supported()
         self.is_ready = False
         """Whether the tables were found in order; not any more, once some were missing."""
@@ -96,12 +96,15 @@ def checked(conn_string: str) -> str:
         InvalidInputError: it cannot.
     """
     try:
-        conninfo_to_dict(conn_string)
+        ports = str(conninfo_to_dict(conn_string).get("port") or "").split(",")
         _, slashes, after = conn_string.partition("://")
         place, _, name = after.partition("?")[0].partition("/")
         # Of a password with these letters half would be taken for the host, or the database, and be named in errors.
-        is_clear = not slashes or not (place.count("@") > 1 or "@" in name)
-    except psycopg.Error:
+        # Where the host is missing, what should be the password is taken for the port.
+        is_clear = (not slashes or not (place.count("@") > 1 or "@" in name)) and all(
+            not port or port.isdecimal() for port in ports
+        )
+    except (psycopg.Error, UnicodeError):
         is_clear = False
     if not is_clear:
         # Neither the text nor what psycopg says of it, for there may be a password in it.
@@ -119,11 +122,13 @@ def attempt_of(pool: Any) -> dict[str, Any] | None:
     return {"connect_timeout": _ATTEMPT_S, **conninfo_to_dict(pool.conninfo), **(pool.kwargs or {})}
 
 
-def _name_of(conn: Any) -> str:
-    """Return what to call a connection's database in errors; never with a password."""
-    if isinstance(conn, Connection | AsyncConnection):
+def name_of(conn: Any) -> str:
+    """Return what to call the database of a connection, a pool or a checked string in errors; never with a password."""
+    if isinstance(conn, str):
+        known: dict[str, Any] = conninfo_to_dict(conn)
+    elif isinstance(conn, Connection | AsyncConnection):
         try:
-            known: dict[str, Any] = {"dbname": conn.info.dbname, "host": conn.info.host}
+            known = {"dbname": conn.info.dbname, "host": conn.info.host}
         except psycopg.OperationalError:  # closed; the first call will say so
             known = {}
     else:

@@ -2,6 +2,6 @@
 
 from tracegraph.interop.langgraph.errors import SourceError, ThreadRefusedError
 from tracegraph.interop.langgraph.importing import Outcome, Rules, import_thread
-from tracegraph.interop.langgraph.source import Source, open_source
+from tracegraph.interop.langgraph.source import Source, is_address, open_source
 
-__all__ = ["Outcome", "Rules", "Source", "SourceError", "ThreadRefusedError", "import_thread", "open_source"]
+__all__ = ["Outcome", "Rules", "Source", "SourceError", "ThreadRefusedError", "import_thread", "is_address", "open_source"]

@@ -61,14 +61,20 @@ def _secret(name: str, value: Any) -> Any:
     return getattr(pydantic, name)(value)
 
 
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is no name")
+    return name
+
+
 def _interrupt(value: Any = None, *, ns: Sequence[str] | None = None, **held: Any) -> Interrupt:
     """Return a question; before LangGraph 0.6 they had a namespace that the id was made from, at first not even that."""
     made_id = held.get("id") or held.get("interrupt_id") or (hash_text("|".join(ns)) if ns else "placeholder-id")
-    return Interrupt(value, made_id, response_schema=held.get("response_schema"))
+    return Interrupt(value, _text(made_id), response_schema=held.get("response_schema"))
 
 
 def _send(node: str, arg: Any, timeout: Any = None) -> Send:
-    return Send(node, arg, timeout=timeout)
+    return Send(_text(node), arg, timeout=timeout)
 
 
 _PATHS = ("Path", "PosixPath", "WindowsPath", "PurePath", "PurePosixPath", "PureWindowsPath")

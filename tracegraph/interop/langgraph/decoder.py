@@ -7,6 +7,7 @@ Nothing is pickled, and no class is imported that was not allowed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
@@ -22,14 +23,24 @@ from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.interop.langgraph.classes import MAKERS, make_allowed
 from tracegraph.interop.langgraph.errors import ThreadRefusedError
 from tracegraph.interop.langgraph.messages import is_message, make_message
-from tracegraph.interop.langgraph.stored import Place
+from tracegraph.interop.langgraph.stored import Place, StoredWrite
 from tracegraph.types import Interrupt
 
 __all__ = ["Decoder"]
 
 # What damaged data, or a class that is no longer what it was, may raise while a value is made. Not Exception: a
 # warning turned into an error must pass.
-_UNREADABLE = (ArithmeticError, AttributeError, ImportError, LookupError, TypeError, UnpackException, ValueError, RecursionError)
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    TypeError,
+    UnpackException,
+    ValueError,
+    RecursionError,
+    re.error,
+)
 _NOT_PICKLED = (
     "it was written with pickle_fallback, and unpickling runs whatever code the database names; let LangGraph load the thread "
     "and save what it holds in a form that needs no pickle"
@@ -85,6 +96,22 @@ class Decoder:
             found = self._json_checkpoint(data, place) if kind == "json" else self._packed_checkpoint(kind, data, place)
         except _UNREADABLE as error:
             raise self._refusal(place, error) from error
+        return found
+
+    def writes(self, rows: Iterable[Sequence[Any]], place: Place) -> list[StoredWrite]:
+        """Return a checkpoint's writes from rows of path, task, position, channel, form and data.
+
+        Raises:
+            ThreadRefusedError: one cannot be read.
+        """
+        found = []
+        for path, task_id, idx, channel, kind, data in rows:
+            if not (isinstance(idx, int) and all(isinstance(text, str) for text in (path or "", task_id, channel))):
+                raise ThreadRefusedError(
+                    place.thread_id, f"a write of {place} is damaged: it is at {(path, task_id, idx, channel)}"
+                )
+            value = self.value(kind, data, place, f"a write to channel {channel!r}")
+            found.append(StoredWrite(path or "", task_id, idx, channel, value))
         return found
 
     def _refusal(self, place: Place, error: BaseException) -> ThreadRefusedError:

@@ -24,7 +24,7 @@ from tracegraph.interop.langgraph.old_formats import seen_edges, upgrade
 from tracegraph.interop.langgraph.progress import Progress, compared, progress_of
 from tracegraph.interop.langgraph.questions import new_question_ids, renumber
 from tracegraph.interop.langgraph.source import Source
-from tracegraph.interop.langgraph.stored import Place, Stored, StoredWrite
+from tracegraph.interop.langgraph.stored import SNAPSHOT_BUMPS, Place, Stored, StoredWrite
 from tracegraph.interop.langgraph.versions import with_text_versions
 from tracegraph.pregel import Pregel
 from tracegraph.records import Checkpoint, CheckpointMetadata, Increment, NewCheckpoint, TaskWrites, Version
@@ -37,7 +37,6 @@ Address: TypeAlias = tuple[str, str]
 # What the old programs kept beside the metadata (live state values), and what only LangGraph's delta channels need.
 _LEFT_OUT_METADATA = ("writes", "counters_since_delta_snapshot")
 _WAY_OUT = "Delete it there first, or import into another database"
-_SNAPSHOT_BUMPS = "__snapshot_bumps__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +78,10 @@ def import_thread(source: Source, thread_id: str, saver: BaseCheckpointSaver, ru
     """
     rules = rules or Rules()
     survey = _Survey.of(source, thread_id, rules)
+    if not survey.marks:
+        raise ThreadRefusedError(
+            thread_id, "the source has no checkpoint under this id; if it lists the thread, the id is damaged"
+        )
     kept = {f"{module}.{name}": where for (module, name), where in survey.unknown.items()}
     if kept and not rules.keeps_unknown:
         raise ThreadRefusedError(thread_id, _unknown_classes(survey.unknown))
@@ -140,7 +143,10 @@ class _Survey:
     def finished(self, source: Source, thread_id: str, rules: Rules) -> Iterator[tuple[Stored, dict[str, Increment]]]:
         """Yield the checkpoints in our form, and what their delta channels grew by."""
         decoder = Decoder(rules.allowed)
-        deltas = {ns: DeltaValues(names) for ns, names in self.delta.items()}
+        parents: dict[str, list[str | None]] = {}
+        for (ns, _checkpoint_id), mark in self.marks.items():
+            parents.setdefault(ns, []).append(mark.parent_id)
+        deltas = {ns: DeltaValues(names, parents[ns]) for ns, names in self.delta.items()}
         for stored in source.read(thread_id, decoder):
             upgrade(stored.checkpoint, stored.sends, self.edges)
             renumber(stored, self.question_ids)
@@ -187,13 +193,14 @@ class _Survey:
 class _Mark(NamedTuple):
     """What tells a checkpoint from another one of the same id, and how far its tasks have come."""
 
+    parent_id: str | None
     identity: Any
     progress: Progress
 
     @classmethod
     def of(cls, stored: Stored) -> _Mark:
         progress = progress_of((write.task_id, write.channel, write.value) for write in stored.writes)
-        return cls(_identity(stored.checkpoint, stored.parent_id, stored.metadata), progress)
+        return cls(stored.parent_id, _identity(stored.checkpoint, stored.parent_id, stored.metadata), progress)
 
 
 def _identity(checkpoint: Any, parent_id: str | None, metadata: Any) -> Any:
@@ -203,7 +210,7 @@ def _identity(checkpoint: Any, parent_id: str | None, metadata: Any) -> Any:
 def _trim(stored: Stored) -> None:
     """Bring versions and metadata into the form that our savers continue."""
     checkpoint = stored.checkpoint
-    checkpoint["versions_seen"].pop(_SNAPSHOT_BUMPS, None)
+    checkpoint["versions_seen"].pop(SNAPSHOT_BUMPS, None)
     try:
         with_text_versions(checkpoint, lambda channel: _digest(checkpoint["channel_values"].get(channel)))
     except (ValueError, UnserializableValueError) as error:

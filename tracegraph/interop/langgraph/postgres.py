@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from tracegraph.constants import TASKS
 from tracegraph.errors import InvalidInputError
@@ -43,12 +42,12 @@ def open_postgres(url: str) -> Iterator[_PostgresSource]:
     """Connect for reading, as the database is now."""
     try:
         import psycopg
+
+        from tracegraph.checkpoint.postgres.database import checked, name_of
     except ImportError as error:
         raise SourceError("reading Postgres takes psycopg: pip install 'tracegraph[postgres]'") from error
-    from tracegraph.checkpoint.postgres.database import checked
-
     try:
-        place = _without_password(checked(url))
+        place = f"the database {name_of(checked(url))}"
     except InvalidInputError as error:
         raise SourceError(str(error)) from error
     try:
@@ -56,14 +55,9 @@ def open_postgres(url: str) -> Iterator[_PostgresSource]:
         with psycopg.connect(url, prepare_threshold=None) as connection:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            yield _PostgresSource(connection, _path_column(connection, place))
+            yield _PostgresSource(connection, place)
     except psycopg.Error as error:
         raise SourceError(f"{place} cannot be read: {error}") from error
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return f"the database '{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
 
 
 def _path_column(connection: Connection[Any], place: str) -> str:
@@ -78,9 +72,10 @@ def _path_column(connection: Connection[Any], place: str) -> str:
 
 
 class _PostgresSource:
-    def __init__(self, connection: Connection[Any], path_column: str) -> None:
+    def __init__(self, connection: Connection[Any], name: str) -> None:
+        self.name = name
         self._connection = connection
-        self._writes_of: Any = _WRITES.format(path=path_column)
+        self._writes_of: Any = _WRITES.format(path=_path_column(connection, name))
 
     def thread_ids(self) -> list[str]:
         return [thread_id for (thread_id,) in self._connection.execute(_THREADS)]
@@ -92,9 +87,12 @@ class _PostgresSource:
             cursor.execute(_CHECKPOINTS, (thread_id,))
             for ns, checkpoint_id, parent_id, checkpoint, metadata in cursor:
                 place = Place(thread_id, ns, checkpoint_id)
+                if isinstance(checkpoint, dict):
+                    checkpoint["channel_values"] = checkpoint.get("channel_values") or {}
+                stored = Stored(place, parent_id or None, checkpoint, metadata or {})
                 # A delta snapshot is `true` in the record, and a value beside it.
-                checkpoint["channel_values"] = (checkpoint.get("channel_values") or {}) | self._values(place, decoder)
-                stored = Stored(place, parent_id or None, checkpoint, dict(metadata or {}), self._writes(place, decoder))
+                checkpoint["channel_values"] |= self._values(place, decoder)
+                stored.writes = self._writes(place, decoder)
                 if checkpoint["v"] < 4 and parent_id:
                     before = self._writes(place._replace(checkpoint_id=parent_id), decoder)
                     stored.sends = [write.value for write in before if write.channel == TASKS]
@@ -110,7 +108,4 @@ class _PostgresSource:
     def _writes(self, place: Place, decoder: Decoder) -> list[StoredWrite]:
         rows = self._connection.execute(self._writes_of, place).fetchall()
         rows.sort(key=lambda row: row[:3])  # by code point, whatever the database's collation is
-        return [
-            StoredWrite(path, task_id, idx, channel, decoder.value(kind, data, place, f"a write to channel {channel!r}"))
-            for path, task_id, idx, channel, kind, data in rows
-        ]
+        return decoder.writes(rows, place)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from tracegraph.constants import BRANCH_PREFIX, ERROR, INTERRUPT, RESUME, TASKS, UNFINISHED_WRITES
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.interop.langgraph.stored import Stored, StoredWrite
-from tracegraph.types import Interrupt
+from tracegraph.types import Interrupt, Send
 
 __all__ = ["new_question_ids", "renumber"]
 
@@ -25,10 +25,14 @@ def new_question_ids(stored: Stored, old_ids: set[str]) -> dict[str, str]:
     found = {}
     for task_id, writes in tasks.items():
         is_open = writes.keys() <= UNFINISHED_WRITES - {ERROR} and {INTERRUPT, RESUME} <= writes.keys()
-        for question in _questions(writes[INTERRUPT]) if is_open else ():
+        if not is_open:
+            continue
+        answered = writes[RESUME].value
+        answers = len(answered) if isinstance(answered, (list, tuple)) else 1
+        for question in _questions(writes[INTERRUPT]):
             ns = next((ns for ns in _namespaces(stored, task_id) if interrupt_id(ns, 0) == question.id), None)
             if ns is not None and question.id in old_ids:
-                found[question.id] = interrupt_id(ns, len(writes[RESUME].value))
+                found[question.id] = interrupt_id(ns, answers)
     return found
 
 
@@ -48,6 +52,7 @@ def _namespaces(stored: Stored, task_id: str) -> Iterable[str]:
     """Yield the namespaces that a task may have: rows do not say which node it is one of."""
     checkpoint = stored.checkpoint
     triggered = (name.removeprefix(BRANCH_PREFIX) for name in checkpoint["channel_versions"] if name.startswith(BRANCH_PREFIX))
-    sent = (getattr(send, "node", "") for send in checkpoint["channel_values"].get(TASKS) or ())
+    sends = checkpoint["channel_values"].get(TASKS)
+    sent = (send.node for send in sends if isinstance(send, Send)) if isinstance(sends, (list, tuple)) else ()
     for node in {*checkpoint["versions_seen"], *triggered, *sent}:
         yield task_namespace(stored.place.ns, node, task_id)

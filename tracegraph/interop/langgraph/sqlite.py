@@ -42,8 +42,10 @@ def open_sqlite(path: Path) -> Iterator[_SqliteSource]:
     before = _stamp(path)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None)) as connection:
+            # Text that is none is damage of one record, and no reason not to read the others.
+            connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
             connection.execute("BEGIN")  # one moment for all that is read
-            yield _SqliteSource(connection, _path_column(connection, path))
+            yield _SqliteSource(connection, path)
     except sqlite3.Error as error:
         raise SourceError(f"{str(path)!r} cannot be read: {error}") from error
     if not is_in_use and _stamp(path) != before:
@@ -68,12 +70,14 @@ def _path_column(connection: sqlite3.Connection, path: Path) -> str:
 
 
 class _SqliteSource:
-    def __init__(self, connection: sqlite3.Connection, path_column: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.name = repr(str(path))
         self._connection = connection
-        self._writes_of = _WRITES.format(path=path_column)
+        self._writes_of = _WRITES.format(path=_path_column(connection, path))
 
     def thread_ids(self) -> list[str]:
-        return [thread_id for (thread_id,) in self._connection.execute(_THREADS)]
+        # SQLite's columns take values of any type; what is no text is shown, and found to have no checkpoints.
+        return [found if isinstance(found, str) else repr(found) for (found,) in self._connection.execute(_THREADS)]
 
     def read(self, thread_id: str, decoder: Decoder) -> Iterator[Stored]:
         for ns, checkpoint_id, parent_id, kind, data, metadata in self._connection.execute(_CHECKPOINTS, (thread_id,)):
@@ -86,15 +90,11 @@ class _SqliteSource:
             yield stored
 
     def _writes(self, place: Place, decoder: Decoder) -> list[StoredWrite]:
-        rows = self._connection.execute(self._writes_of, place)
-        return [
-            StoredWrite(path, task_id, idx, channel, decoder.value(kind, data, place, f"a write to channel {channel!r}"))
-            for path, task_id, idx, channel, kind, data in rows
-        ]
+        return decoder.writes(self._connection.execute(self._writes_of, place), place)
 
 
 def _metadata(data: Any, place: Place) -> dict[str, Any]:
     try:
         return dict(json.loads(data)) if data else {}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ThreadRefusedError(place.thread_id, f"the metadata of {place} is no JSON object: {error}") from error
