@@ -323,18 +323,24 @@ class Run(ABC):
                 is_stored = False
             except BaseException as stop:
                 self.save_error = stop
+                self._tell_closed(stop)
         for action in saves:
             if not is_stored and self.save_error is None:
                 try:
                     yield from ask(Save(self.saver, [action]))
                 except BaseException as failure:
                     self.save_error = failure
+                    self._tell_closed(failure)
             self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
         """Report that something is stored, or could not be; nothing if nobody would know the difference."""
         if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
             self.report(SaveEnded(action.order, error), will_pop=will_pop)
+
+    def _tell_closed(self, failure: BaseException) -> None:
+        if self.is_ended:  # it cannot fail any more
+            logger.error("saves of run %s could not be stored after its end", self.run_id, exc_info=failure)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""
@@ -411,9 +417,13 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
-        if self.turn is not None:  # the run is closed in a way that must not wait
-            self.turn.drop()
+        self.give_turn_back()
         self.note_fatal()
+
+    def give_turn_back(self) -> None:
+        """Give the turn back without waiting for it, if the run has ended and no save of its is under way."""
+        if self.turn is not None and self.is_ended and not self.is_saving():
+            self.turn.drop()
 
     def close_if_fatal(self) -> None:
         """Stop the run if an async handler with ``raise_error`` has failed."""
@@ -470,6 +480,10 @@ class Run(ABC):
     @abstractmethod
     def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store something, now or in order in the background."""
+
+    @abstractmethod
+    def is_saving(self) -> bool:
+        """Say whether something is being stored, or will be."""
 
     @abstractmethod
     def wake_at(self, at_ns: int) -> None:

@@ -2,17 +2,27 @@
 
 The queue decides who runs when; that no result is lost does not depend on it, for each save checks the head. So a ticket
 need only be kept valid while its run goes on: that of a killed process runs out, and the next in line takes its turn.
+
+A ticket belongs to a keeper, which joins the queue with it, prolongs it and gives it back. Whoever runs only waits for
+the keeper, so a wait may be interrupted anywhere and the ticket is given back all the same.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
+import uuid
+import weakref
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.drivers.effects import CallSaver, Flow, Wait, ask
+from tracegraph.drivers.effects import CallSaver, Effect, Flow, Wait, ask
 
 __all__ = ["LEASE_S", "Turn", "take_turn"]
 
@@ -26,42 +36,248 @@ _LONGEST_WAIT_S: Final = 0.05
 
 
 class Turn:
-    """A ticket in a thread's queue, kept valid by a thread of its own until it is given back."""
+    """A place in a thread's queue; it is given back when nobody has this object any more, at the latest."""
 
-    __slots__ = ("_is_dropped", "_over", "_saver", "ticket", "waited_ns")
+    __slots__ = ("__weakref__", "keeper", "waited_ns")
 
-    def __init__(self, saver: BaseCheckpointSaver, ticket: str) -> None:
-        self._saver = saver
-        self.ticket = ticket
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
         self.waited_ns = 0
-        self._over = threading.Event()
-        self._is_dropped = False
-        threading.Thread(target=self._keep, name="tracegraph-turn", daemon=True).start()
-
-    def _keep(self) -> None:
-        while not self._over.wait(LEASE_S / 3):
-            try:
-                self._saver.keep_turn(self.ticket, lease_s=LEASE_S)
-            except Exception:  # the next time may be better; if not, others go on, and the head check holds
-                logger.exception("the turn of a run could not be prolonged; others may begin before it ends")
-        if self._is_dropped:
-            try:
-                self._saver.leave_queue(self.ticket)
-            except Exception:
-                logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
+        # The keeper does not know the turn, so a run that is forgotten does not hold up the others for ever.
+        weakref.finalize(self, keeper.drop).atexit = False
 
     def leave(self) -> Flow[None]:
         """Give the ticket back."""
-        self._over.set()
-        try:
-            yield from ask(CallSaver(self._saver, "leave_queue", (self.ticket,)))
-        except Exception:
-            logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
+        yield from ask(_Leave(self.keeper))
 
     def drop(self) -> None:
-        """Give the ticket back without waiting for it."""
+        """Give the ticket back without waiting for it; called anywhere, any number of times."""
+        self.keeper.drop()
+
+
+class Keeper(ABC):
+    """Whoever keeps a ticket valid."""
+
+    def __init__(self, saver: BaseCheckpointSaver, thread_id: str) -> None:
+        self.saver = saver
+        self.thread_id = thread_id
+        # Ours, not the saver's: it can be given back even if the answer to joining never came.
+        self.ticket = uuid.uuid4().hex
+        self.has_turn = False
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Give the ticket back in the background."""
+
+    def _note_lost(self) -> None:
+        if self.has_turn:  # one that waits for its turn finds out by itself, and joins again
+            logger.warning("the turn of a run on thread %r ran out; others may begin before it ends", self.thread_id)
+
+    def _note_failure(self, what: str) -> None:
+        if what == "prolong":  # the next time may be better; if not, others go on, and the head check holds
+            logger.exception("the turn of a run could not be prolonged; others may begin before it ends")
+        else:
+            logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
+
+    def _leave_now(self) -> None:
+        try:
+            self.saver.leave_queue(self.ticket)
+        except Exception:
+            self._note_failure("leave")
+
+
+class ThreadKeeper(Keeper):
+    """Keeps a ticket in a thread of its own."""
+
+    def __init__(self, saver: BaseCheckpointSaver, thread_id: str) -> None:
+        super().__init__(saver, thread_id)
+        # Unlike an Event, it may be told something by the garbage collector wherever that comes by.
+        self._ends: SimpleQueue[bool] = SimpleQueue()
+        """Its end, and whether the ticket must be given back."""
+        self._thread = threading.Thread(target=self._keep, name="tracegraph-turn", daemon=True)
+
+    def join(self) -> None:
+        """Queue up."""
+        self._thread.start()
+        try:
+            self.saver.join_queue(self.thread_id, self.ticket, lease_s=LEASE_S)
+        except NotImplementedError:
+            self._ends.put(False)
+            raise
+        except BaseException:
+            self.drop()
+            raise
+
+    def leave(self) -> None:
+        """Give the ticket back and wait for that."""
+        self.drop()
+        self._thread.join()
+
+    def drop(self) -> None:
+        """See :class:`Keeper`."""
+        self._ends.put(True)
+
+    def _keep(self) -> None:
+        if self._is_to_be_left():
+            self._leave_now()
+
+    def _is_to_be_left(self) -> bool:
+        is_lost = False
+        while True:
+            try:
+                return self._ends.get(timeout=None if is_lost else LEASE_S / 3)
+            except Empty:
+                pass
+            try:
+                is_lost = not self.saver.keep_turn(self.ticket, lease_s=LEASE_S)
+            except Exception:
+                self._note_failure("prolong")
+            if is_lost:
+                self._note_lost()
+
+
+class LoopKeeper(Keeper):
+    """Keeps a ticket on the run's event loop. While that is blocked the ticket is not prolonged, and may run out."""
+
+    def __init__(self, saver: BaseCheckpointSaver, thread_id: str) -> None:
+        super().__init__(saver, thread_id)
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+        self._is_dropped = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._under_way: asyncio.Task[None] | None = None
+        """Joining or prolonging, which giving back must not overtake."""
+        self._leaving: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Queue up."""
+        joining = self._under_way = self._loop.create_task(self._join())
+        joining.add_done_callback(_mark_as_seen)
+        try:
+            await asyncio.shield(joining)
+        except NotImplementedError:
+            self._is_over = True
+            raise
+        except BaseException:
+            self.drop()
+            raise
+        self._set_timer()
+
+    async def leave(self) -> None:
+        """Give the ticket back and wait for that."""
+        self._end()
+        while self._leaving is not None:
+            await asyncio.wait([self._leaving])
+
+    def drop(self) -> None:
+        """See :class:`Keeper`."""
+        if self._is_over or self._is_dropped:
+            return
         self._is_dropped = True
-        self._over.set()
+        if not self._loop.is_running():  # and perhaps it never will again
+            with suppress(RuntimeError):  # the interpreter is about to exit, or has no more threads: the ticket runs out
+                threading.Thread(target=self._leave_now, name="tracegraph-turn", daemon=True).start()
+        if _is_running_on(self._loop):
+            self._end()
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._leaving = self._loop.create_task(self._await_leave())
+        self._leaving.add_done_callback(self._left)
+
+    def _left(self, leaving: asyncio.Task[None]) -> None:
+        self._leaving = None
+        if leaving.cancelled():  # with all other tasks of the loop
+            self._leave()
+
+    def _set_timer(self) -> None:
+        if not self._is_over:
+            self._timer = self._loop.call_later(LEASE_S / 3, self._prolong)
+
+    def _prolong(self) -> None:
+        self._under_way = self._loop.create_task(self._await_prolonging())
+
+    async def _join(self) -> None:
+        await self.saver.ajoin_queue(self.thread_id, self.ticket, lease_s=LEASE_S)
+
+    async def _await_prolonging(self) -> None:
+        is_kept = True
+        try:
+            is_kept = await self.saver.akeep_turn(self.ticket, lease_s=LEASE_S)
+        except Exception:
+            self._note_failure("prolong")
+        finally:
+            if is_kept:
+                self._set_timer()
+        if not is_kept:
+            self._note_lost()
+
+    async def _await_leave(self) -> None:
+        if self._under_way is not None and not self._under_way.done():
+            await asyncio.wait([self._under_way])
+        try:
+            await self.saver.aleave_queue(self.ticket)
+        except Exception:
+            self._note_failure("leave")
+
+
+def _mark_as_seen(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+@dataclass(slots=True)
+class _Join(Effect[Turn]):
+    """Queue up for a thread."""
+
+    saver: BaseCheckpointSaver
+    thread_id: str
+
+    def carry_out(self) -> Turn:
+        """Do it, blocking."""
+        keeper = ThreadKeeper(self.saver, self.thread_id)
+        keeper.join()
+        return Turn(keeper)
+
+    async def acarry_out(self) -> Turn:
+        """Do it, awaiting."""
+        keeper = LoopKeeper(self.saver, self.thread_id)
+        await keeper.join()
+        return Turn(keeper)
+
+
+@dataclass(slots=True)
+class _Leave(Effect[None]):
+    """Give a ticket back, in the colour in which it was taken."""
+
+    keeper: Keeper
+
+    def carry_out(self) -> None:
+        """Do it, blocking."""
+        assert isinstance(self.keeper, ThreadKeeper)
+        self.keeper.leave()
+
+    async def acarry_out(self) -> None:
+        """Do it, awaiting."""
+        assert isinstance(self.keeper, LoopKeeper)
+        await self.keeper.leave()
 
 
 def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
@@ -71,14 +287,18 @@ def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
         NotImplementedError: the saver keeps no queues.
     """
     began_ns = time.monotonic_ns()
-    turn = Turn(saver, (yield from ask(CallSaver(saver, "join_queue", (thread_id,), {"lease_s": LEASE_S}))))
+    turn = yield from ask(_Join(saver, thread_id))
     wait_s = _FIRST_WAIT_S
     try:
-        while not (yield from ask(CallSaver(saver, "has_turn", (turn.ticket,)))):
+        while (place := (yield from ask(CallSaver(saver, "place_in_queue", (turn.keeper.ticket,))))) != "first":
+            if place == "gone":  # this process was not heard of for too long, and others have passed
+                turn.drop()
+                turn = yield from ask(_Join(saver, thread_id))
             yield from ask(Wait(wait_s))
             wait_s = min(wait_s * 1.5, _LONGEST_WAIT_S)
     except BaseException:
         turn.drop()
         raise
+    turn.keeper.has_turn = True
     turn.waited_ns = time.monotonic_ns() - began_ns
     return turn

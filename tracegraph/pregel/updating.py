@@ -123,9 +123,12 @@ def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Upda
     assert spec.thread_id is not None
     turn = yield from take_turn(saver_of(graph), spec.thread_id)
     try:
-        return (yield from _update(graph, config, supersteps))
-    finally:
-        yield from turn.leave()
+        made = yield from _update(graph, config, supersteps)
+    except BaseException:  # perhaps a cancellation, after which nothing can be waited for
+        turn.drop()
+        raise
+    yield from turn.leave()
+    return made
 
 
 def _update(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:
