@@ -438,6 +438,7 @@ class AsyncRun(Run):
         while waiting := [*self._tasks.values(), *([] if self._saving is None else [self._saving])]:
             await self._rest(waiting)
             await self._flush_handlers()
+        await arun_flow(self.leaving())
 
     async def _rest(self, tasks: list[asyncio.Task[None]]) -> None:
         """Wait until one of these tasks is done, and what follows from it has been seen to."""

@@ -323,14 +323,14 @@ class Run(ABC):
                 is_stored = False
             except BaseException as stop:
                 self.save_error = stop
-                self._tell_closed(stop)
+                self._tell(stop)
         for action in saves:
             if not is_stored and self.save_error is None:
                 try:
                     yield from ask(Save(self.saver, [action]))
                 except BaseException as failure:
                     self.save_error = failure
-                    self._tell_closed(failure)
+                    self._tell(failure)
             self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
@@ -338,9 +338,10 @@ class Run(ABC):
         if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
             self.report(SaveEnded(action.order, error), will_pop=will_pop)
 
-    def _tell_closed(self, failure: BaseException) -> None:
-        if self.is_ended:  # it cannot fail any more
-            logger.error("saves of run %s could not be stored after its end", self.run_id, exc_info=failure)
+    def _tell(self, failure: BaseException) -> None:
+        """Log what nobody would be told otherwise: a run that has ended cannot fail, and one that is cancelled looks the same."""
+        if self.is_ended or not isinstance(failure, Exception):
+            logger.error("saves of run %s are not stored, for one of them failed", self.run_id, exc_info=failure)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""

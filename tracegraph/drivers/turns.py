@@ -24,7 +24,7 @@ from typing import Final
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.drivers.effects import CallSaver, Effect, Flow, Wait, ask
 
-__all__ = ["LEASE_S", "Turn", "take_turn"]
+__all__ = ["LEASE_S", "Turn", "give_back", "take_turn"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
@@ -33,6 +33,10 @@ LEASE_S: Final = 30.0
 
 _FIRST_WAIT_S: Final = 0.005
 _LONGEST_WAIT_S: Final = 0.05
+
+# The next time may be better; if not, others go on, and the head check holds.
+_NOT_PROLONGED: Final = "the turn of a run could not be prolonged; others may begin before it ends"
+_NOT_GIVEN_BACK: Final = "the turn of a run could not be given back; it runs out in %s s"
 
 
 class Turn:
@@ -73,17 +77,11 @@ class Keeper(ABC):
         if self.has_turn:  # one that waits for its turn finds out by itself, and joins again
             logger.warning("the turn of a run on thread %r ran out; others may begin before it ends", self.thread_id)
 
-    def _note_failure(self, what: str) -> None:
-        if what == "prolong":  # the next time may be better; if not, others go on, and the head check holds
-            logger.exception("the turn of a run could not be prolonged; others may begin before it ends")
-        else:
-            logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
-
     def _leave_now(self) -> None:
         try:
             self.saver.leave_queue(self.ticket)
         except Exception:
-            self._note_failure("leave")
+            logger.exception(_NOT_GIVEN_BACK, LEASE_S)
 
 
 class ThreadKeeper(Keeper):
@@ -131,7 +129,7 @@ class ThreadKeeper(Keeper):
             try:
                 is_lost = not self.saver.keep_turn(self.ticket, lease_s=LEASE_S)
             except Exception:
-                self._note_failure("prolong")
+                logger.exception(_NOT_PROLONGED)
             if is_lost:
                 self._note_lost()
 
@@ -157,6 +155,9 @@ class LoopKeeper(Keeper):
             await asyncio.shield(joining)
         except NotImplementedError:
             self._is_over = True
+            raise
+        except (Exception, asyncio.CancelledError):
+            await self.leave()
             raise
         except BaseException:
             self.drop()
@@ -215,7 +216,7 @@ class LoopKeeper(Keeper):
         try:
             is_kept = await self.saver.akeep_turn(self.ticket, lease_s=LEASE_S)
         except Exception:
-            self._note_failure("prolong")
+            logger.exception(_NOT_PROLONGED)
         finally:
             if is_kept:
                 self._set_timer()
@@ -228,7 +229,7 @@ class LoopKeeper(Keeper):
         try:
             await self.saver.aleave_queue(self.ticket)
         except Exception:
-            self._note_failure("leave")
+            logger.exception(_NOT_GIVEN_BACK, LEASE_S)
 
 
 def _mark_as_seen(task: asyncio.Task[None]) -> None:
@@ -280,6 +281,14 @@ class _Leave(Effect[None]):
         await self.keeper.leave()
 
 
+def give_back(turn: Turn, error: BaseException) -> Flow[None]:
+    """Give a turn back because of an error; wait for that, unless it is one after which nobody may wait."""
+    if isinstance(error, Exception | asyncio.CancelledError):
+        yield from turn.leave()
+    else:
+        turn.drop()
+
+
 def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
     """Queue up for a thread and wait until nobody is before.
 
@@ -296,8 +305,8 @@ def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
                 turn = yield from ask(_Join(saver, thread_id))
             yield from ask(Wait(wait_s))
             wait_s = min(wait_s * 1.5, _LONGEST_WAIT_S)
-    except BaseException:
-        turn.drop()
+    except BaseException as error:
+        yield from give_back(turn, error)
         raise
     turn.keeper.has_turn = True
     turn.waited_ns = time.monotonic_ns() - began_ns

@@ -135,9 +135,10 @@ def _has_turn(parent: HereNow | None, port: SaverPort) -> bool:
     """Say whether a run around this one has the thread already: it would wait for itself."""
     while parent is not None:
         run = parent.run
-        if run.turn is not None and run.saver is not None and run.thread_id == port.thread_id:
+        if run.turn is not None and run.saver is not None:
             # Not the savers themselves: compile() gives graphs with different state copies of one.
-            if run.saver.saver.storage_key is port.saver.storage_key:
+            its, ours = run.saver.saver.storage_key, port.saver.storage_key
+            if its is ours and run.thread_id == port.thread_id:
                 return True
         parent = run.parent
     return False

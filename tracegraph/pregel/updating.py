@@ -28,7 +28,7 @@ from tracegraph.constants import (
 from tracegraph.current import CURRENT
 from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
-from tracegraph.drivers.turns import take_turn
+from tracegraph.drivers.turns import give_back, take_turn
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import input_writes
@@ -124,8 +124,8 @@ def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Upda
     turn = yield from take_turn(saver_of(graph), spec.thread_id)
     try:
         made = yield from _update(graph, config, supersteps)
-    except BaseException:  # perhaps a cancellation, after which nothing can be waited for
-        turn.drop()
+    except BaseException as error:
+        yield from give_back(turn, error)
         raise
     yield from turn.leave()
     return made

@@ -192,7 +192,7 @@ class BaseCheckpointSaver:
         if extend is None:
             return self
         made = copy(self)
-        made._storage_key = self.storage_key
+        made._storage_key = self.storage_key  # noqa: SLF001  # it is one of us
         made.serde = extend(extra_allowlist)
         return made
 
