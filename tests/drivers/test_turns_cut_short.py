@@ -18,7 +18,7 @@ from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tracegraph.checkpoint.sqlite.database import connect
-from tracegraph.drivers import turns
+from tracegraph.drivers import keepers
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.turns import take_turn
 from tracegraph.errors import ConcurrentRunError, GraphDefinitionError
@@ -251,7 +251,7 @@ class Told(logging.Handler):
 
 def test_a_run_that_lost_its_turn_says_so(colour: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """And goes on: the head check protects it."""
-    monkeypatch.setattr(turns, "LEASE_S", 0.03)
+    monkeypatch.setattr(keepers, "LEASE_S", 0.03)
     saver, told = Watched(), Told()
 
     def node(state: Number) -> Any:
@@ -259,16 +259,16 @@ def test_a_run_that_lost_its_turn_says_so(colour: Any, monkeypatch: pytest.Monke
         wait_for(told.bell)
         return add(state)
 
-    turns.logger.addHandler(told)
+    keepers.logger.addHandler(told)
     try:
         assert colour.invoke(app_on(saver, node=node), {"n": 0}, THREAD) == {"n": 1}
     finally:
-        turns.logger.removeHandler(told)
+        keepers.logger.removeHandler(told)
     assert told.messages == ["the turn of a run on thread 't' ran out; others may begin before it ends"]
 
 
 def test_a_saver_with_only_async_methods_prolongs_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "LEASE_S", 0.03)
+    monkeypatch.setattr(keepers, "LEASE_S", 0.03)
     inner, prolonged = InMemorySaver(), threading.Semaphore(0)
 
     class AsyncOnly(BaseCheckpointSaver):

@@ -14,7 +14,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.checks import is_checking
@@ -22,6 +21,7 @@ from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch, SpanFactory
 from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
 from tracegraph.engine.actions import (
@@ -37,9 +37,8 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.identity import derived_uuid_text
 from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCalled
-from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
@@ -181,7 +180,7 @@ class Run(ABC):
             self.hub.publish(started)
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
-        self.engine = Engine(launch.topology, self._settings())
+        self.engine = Engine(launch.topology, settings_of(launch, is_checked=self.is_checked))
 
     def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
         try:
@@ -189,28 +188,6 @@ class Run(ABC):
         except Exception:  # a span processor of the application's own: observers never break a run
             logger.exception("the run's root span could not be started; the run goes on without spans")
             return None, None
-
-    def _settings(self) -> RunSettings:
-        launch, saver = self.launch, self.saver
-        return RunSettings(
-            run_id=self.run_id,
-            ns=self.ns,
-            # A nested run that stores nothing starts anew when its task is resumed, and must ask under the same ids.
-            id_seed=UUID(derived_uuid_text(self.ns)).bytes if launch.is_nested else None,
-            recursion_limit=self.spec.recursion_limit,
-            max_concurrency=self.spec.max_concurrency,
-            durability=launch.durability if saver is not None else None,
-            does_io=saver is not None and saver.does_io,
-            wants=self.hub.wants,
-            next_version=_next_number if saver is None else saver.next_version,
-            new_checkpoint_id=_no_checkpoint_id if saver is None else saver.new_checkpoint_id,
-            default_retry=launch.default_retry,
-            interrupt_before=launch.interrupt_before,
-            interrupt_after=launch.interrupt_after,
-            parents=launch.parents,
-            is_checked=self.is_checked,
-            is_strict=launch.is_strict,
-        )
 
     def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
@@ -509,11 +486,3 @@ class Run(ABC):
     @abstractmethod
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future, from any thread."""
-
-
-def _next_number(current: Any) -> int:
-    return 1 if current is None else current + 1
-
-
-def _no_checkpoint_id(_parent_id: str | None, _step: int) -> str:
-    raise AssertionError("a run without a saver makes no checkpoints")
