@@ -197,10 +197,9 @@ HOLDER = """
 import sys
 from pathlib import Path
 from databases import opened
-from tracegraph.drivers.turns import LEASE_S
 
 with opened(sys.argv[1]) as saver:
-    saver.join_queue("t", lease_s=float(sys.argv[2]))
+    saver.join_queue("t", "ticket of the holder", lease_s=float(sys.argv[2]))
     print("in line", flush=True)
     sys.stdin.read()
 """

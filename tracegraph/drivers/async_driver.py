@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import functools
+import logging
 import time
 import weakref
 from collections import deque
@@ -33,6 +34,8 @@ from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
 __all__ = ["AsyncRun"]
+
+logger = logging.getLogger("tracegraph.drivers")
 
 
 class AsyncRun(Run):
@@ -185,6 +188,7 @@ class AsyncRun(Run):
             self.report(failure_report(here, asyncio.CancelledError()))
         elif (error := running.exception()) is not None:
             self.request_close("failed", type(error).__name__, error)
+        self.give_turn_back()
 
     def _forget(self, here: HereNow, running: asyncio.Task[None] | None) -> None:
         # A retry may be running under the same task by now: only what belongs to this attempt is forgotten.
@@ -315,6 +319,7 @@ class AsyncRun(Run):
             if self._handling is asyncio.current_task():
                 self._handling = None
             super().carry_out(actions)
+            self.give_turn_back()
 
     async def _flush_handlers(self) -> None:
         while self._handling is not None:
@@ -325,6 +330,8 @@ class AsyncRun(Run):
         """Store at once what costs no I/O; the rest in order in a task of its own."""
         assert self.saver is not None
         if self.saver.does_io:
+            if self._loop.is_closed():
+                self._note_unsaved(len(saves))
             self._on_loop(self._save_later, saves)
             return
         run_flow(self.saving(saves, will_pop))
@@ -332,13 +339,35 @@ class AsyncRun(Run):
     def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
         self._backlog.extend(saves)
         if self._saving is None:
-            self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
+            self._start_saving()
+
+    def _start_saving(self) -> None:
+        self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
+        self._saving.add_done_callback(self._saving_done)
 
     async def _save_backlog(self) -> None:
         while self._backlog:
             group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
             await arun_flow(self.saving(group, will_pop=False))
+
+    def _saving_done(self, saving: asyncio.Task[None]) -> None:
+        """Begin again if something is left: whoever cancels all tasks of a loop may cancel this one before its first step."""
         self._saving = None
+        if not saving.cancelled() and (error := saving.exception()) is not None:
+            self.request_close("failed", type(error).__name__, error)
+            if self.finish is not None and self.finish.error is None:
+                self.finish.status, self.finish.error = "failed", error
+        if self._backlog:
+            self._start_saving()
+        else:
+            self.give_turn_back()
+
+    def is_saving(self) -> bool:
+        """Say whether something is being stored, or will be: tasks that are being cancelled may hold runs that save."""
+        return bool(self._saving is not None or self._handling is not None or self._backlog or self._tasks)
+
+    def _note_unsaved(self, count: int) -> None:
+        logger.error("the event loop of run %s was closed before %d of its saves were stored", self.run_id, count)
 
     def wake_at(self, at_ns: int) -> None:
         """Set the loop's timer."""
@@ -380,7 +409,7 @@ class AsyncRun(Run):
     async def _conclude(self) -> None:
         """Wait for background saves, announce the end, let async handlers finish."""
         while self._saving is not None:
-            await asyncio.shield(self._saving)
+            await self._rest([self._saving])
         await arun_flow(self.leaving())
         self.end()
         self._stop_timer()
@@ -407,12 +436,24 @@ class AsyncRun(Run):
         # Handlers first: what they still have to do comes before saves that the end has ordered.
         await self._flush_handlers()
         while waiting := [*self._tasks.values(), *([] if self._saving is None else [self._saving])]:
-            await asyncio.wait(waiting)
+            await self._rest(waiting)
             await self._flush_handlers()
+        await arun_flow(self.leaving())
+
+    async def _rest(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Wait until one of these tasks is done, and what follows from it has been seen to."""
+        if any(task.done() for task in tasks):
+            await asyncio.sleep(0)  # its callbacks are on their way
+        else:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""
+        if not self._loop.is_running() and self.turn is not None:
+            self.turn.drop()  # the loop may never run again, and its saves would then never be over
         if not self.is_ended and hasattr(self, "engine"):
+            if self._loop.is_closed() and self._backlog:
+                self._note_unsaved(len(self._backlog))
             if _is_running_on(self._loop) or self._loop.is_closed():
                 self.close_now("abandoned", "consumer_dropped")
             else:

@@ -14,7 +14,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.checks import is_checking
@@ -22,6 +21,7 @@ from tracegraph.drivers.effects import Flow, Save, ask
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch, SpanFactory
 from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
 from tracegraph.engine.actions import (
@@ -37,9 +37,8 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.identity import derived_uuid_text
 from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCalled
-from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import ConcurrentRunError, EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
@@ -181,7 +180,7 @@ class Run(ABC):
             self.hub.publish(started)
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
-        self.engine = Engine(launch.topology, self._settings())
+        self.engine = Engine(launch.topology, settings_of(launch, is_checked=self.is_checked))
 
     def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
         try:
@@ -189,28 +188,6 @@ class Run(ABC):
         except Exception:  # a span processor of the application's own: observers never break a run
             logger.exception("the run's root span could not be started; the run goes on without spans")
             return None, None
-
-    def _settings(self) -> RunSettings:
-        launch, saver = self.launch, self.saver
-        return RunSettings(
-            run_id=self.run_id,
-            ns=self.ns,
-            # A nested run that stores nothing starts anew when its task is resumed, and must ask under the same ids.
-            id_seed=UUID(derived_uuid_text(self.ns)).bytes if launch.is_nested else None,
-            recursion_limit=self.spec.recursion_limit,
-            max_concurrency=self.spec.max_concurrency,
-            durability=launch.durability if saver is not None else None,
-            does_io=saver is not None and saver.does_io,
-            wants=self.hub.wants,
-            next_version=_next_number if saver is None else saver.next_version,
-            new_checkpoint_id=_no_checkpoint_id if saver is None else saver.new_checkpoint_id,
-            default_retry=launch.default_retry,
-            interrupt_before=launch.interrupt_before,
-            interrupt_after=launch.interrupt_after,
-            parents=launch.parents,
-            is_checked=self.is_checked,
-            is_strict=launch.is_strict,
-        )
 
     def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
@@ -322,7 +299,7 @@ class Run(ABC):
             except Exception as error:  # what comes before the culprit will be stored, and the culprit will tell
                 reason = error
             except BaseException as stop:
-                self.save_error = stop
+                self._fail_saves(stop)
         own = {action.checkpoint["id"] for action in saves if isinstance(action, SaveCheckpoint)} if reason else set()
         for action in saves:
             if not is_stored and self.save_error is None:
@@ -332,13 +309,19 @@ class Run(ABC):
                     # Where the head is one of the group's own, all of it was stored, and only the answer got lost.
                     if not (isinstance(failure, ConcurrentRunError) and failure.found in own):
                         failure.__cause__ = failure.__cause__ or reason
-                        self.save_error = failure
+                        self._fail_saves(failure)
             self.saved(action, None if is_stored else self.save_error, will_pop)
 
     def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
         """Report that something is stored, or could not be; nothing if nobody would know the difference."""
         if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
             self.report(SaveEnded(action.order, error), will_pop=will_pop)
+
+    def _fail_saves(self, failure: BaseException) -> None:
+        """Store nothing from now on; log it where nobody would be told: a run that has ended, or is cancelled, shows nothing."""
+        self.save_error = failure
+        if self.is_ended or not isinstance(failure, Exception):
+            logger.error("saves of run %s are not stored, for one of them failed", self.run_id, exc_info=failure)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""
@@ -415,9 +398,13 @@ class Run(ABC):
             )
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
-        if self.turn is not None:  # the run is closed in a way that must not wait
-            self.turn.drop()
+        self.give_turn_back()
         self.note_fatal()
+
+    def give_turn_back(self) -> None:
+        """Give the turn back without waiting for it, if the run has ended and no save of its is under way."""
+        if self.turn is not None and self.is_ended and not self.is_saving():
+            self.turn.drop()
 
     def close_if_fatal(self) -> None:
         """Stop the run if an async handler with ``raise_error`` has failed."""
@@ -476,6 +463,10 @@ class Run(ABC):
         """Store something, now or in order in the background."""
 
     @abstractmethod
+    def is_saving(self) -> bool:
+        """Say whether something is being stored, or will be."""
+
+    @abstractmethod
     def wake_at(self, at_ns: int) -> None:
         """Report ``Woke`` at that time."""
 
@@ -498,11 +489,3 @@ class Run(ABC):
     @abstractmethod
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future, from any thread."""
-
-
-def _next_number(current: Any) -> int:
-    return 1 if current is None else current + 1
-
-
-def _no_checkpoint_id(_parent_id: str | None, _step: int) -> str:
-    raise AssertionError("a run without a saver makes no checkpoints")

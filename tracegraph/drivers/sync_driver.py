@@ -50,6 +50,7 @@ class SyncRun(Run):
         "_is_waiting",
         "_planned",
         "_ready",
+        "_storing",
         "_waits_at_close",
         "_workers",
         "parts",
@@ -70,6 +71,8 @@ class SyncRun(Run):
         self._deadline_ns: int | None = None
         self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
         self._is_saving = False
+        self._storing = 0
+        """Threads that store something at once, in a run that takes turns."""
         self._waits_at_close = True
         self._is_short_of_threads = False
         self._workers: set[int] = set()
@@ -309,7 +312,7 @@ class SyncRun(Run):
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
         if not self.saver.does_io or any(action.is_awaited for action in saves):
-            run_flow(self.saving(saves, will_pop))
+            self._save_here(saves, will_pop)
             return
         with self._bell:
             self._backlog.extend(saves)
@@ -321,15 +324,39 @@ class SyncRun(Run):
         except RuntimeError:  # no more threads
             self._save_backlog()
 
-    def _save_backlog(self) -> None:
-        while True:
+    def _save_here(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
+        if not self.launch.takes_turns:
+            run_flow(self.saving(saves, will_pop))
+            return
+        with self._bell:
+            self._storing += 1
+        try:
+            run_flow(self.saving(saves, will_pop))
+        finally:
             with self._bell:
-                if not self._backlog:
-                    self._is_saving = False
-                    self._bell.notify_all()
-                    return
-                group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            run_flow(self.saving(group, will_pop=False))
+                self._storing -= 1
+            self.give_turn_back()
+
+    def is_saving(self) -> bool:
+        """Say whether something is being stored, or will be."""
+        with self._bell:
+            return self._is_saving or self._storing > 0
+
+    def _save_backlog(self) -> None:
+        while self._save_group():
+            pass
+        self.give_turn_back()
+
+    def _save_group(self) -> bool:
+        """Store some of the backlog; say whether there was any."""
+        with self._bell:
+            if not self._backlog:
+                self._is_saving = False
+                self._bell.notify_all()
+                return False
+            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
+        run_flow(self.saving(group, will_pop=False))
+        return True
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""

@@ -6,62 +6,85 @@ need only be kept valid while its run goes on: that of a killed process runs out
 
 from __future__ import annotations
 
-import logging
-import threading
+import asyncio
 import time
+import weakref
+from dataclasses import dataclass
 from typing import Final
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
-from tracegraph.drivers.effects import CallSaver, Flow, Wait, ask
+from tracegraph.drivers.effects import CallSaver, Effect, Flow, Wait, ask
+from tracegraph.drivers.keepers import Keeper, LoopKeeper, ThreadKeeper
 
-__all__ = ["LEASE_S", "Turn", "take_turn"]
-
-logger = logging.getLogger("tracegraph.drivers")
-
-LEASE_S: Final = 30.0
-"""How long a ticket is valid after its process was last heard of."""
+__all__ = ["Turn", "give_back", "take_turn"]
 
 _FIRST_WAIT_S: Final = 0.005
 _LONGEST_WAIT_S: Final = 0.05
 
 
 class Turn:
-    """A ticket in a thread's queue, kept valid by a thread of its own until it is given back."""
+    """A place in a thread's queue; it is given back when nobody has this object any more, at the latest."""
 
-    __slots__ = ("_is_dropped", "_over", "_saver", "ticket", "waited_ns")
+    __slots__ = ("__weakref__", "keeper", "waited_ns")
 
-    def __init__(self, saver: BaseCheckpointSaver, ticket: str) -> None:
-        self._saver = saver
-        self.ticket = ticket
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
         self.waited_ns = 0
-        self._over = threading.Event()
-        self._is_dropped = False
-        threading.Thread(target=self._keep, name="tracegraph-turn", daemon=True).start()
-
-    def _keep(self) -> None:
-        while not self._over.wait(LEASE_S / 3):
-            try:
-                self._saver.keep_turn(self.ticket, lease_s=LEASE_S)
-            except Exception:  # the next time may be better; if not, others go on, and the head check holds
-                logger.exception("the turn of a run could not be prolonged; others may begin before it ends")
-        if self._is_dropped:
-            try:
-                self._saver.leave_queue(self.ticket)
-            except Exception:
-                logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
+        # The keeper does not know the turn, so a run that is forgotten does not hold up the others for ever.
+        weakref.finalize(self, keeper.drop).atexit = False
 
     def leave(self) -> Flow[None]:
         """Give the ticket back."""
-        self._over.set()
-        try:
-            yield from ask(CallSaver(self._saver, "leave_queue", (self.ticket,)))
-        except Exception:
-            logger.exception("the turn of a run could not be given back; it runs out in %s s", LEASE_S)
+        yield from ask(_Leave(self.keeper))
 
     def drop(self) -> None:
-        """Give the ticket back without waiting for it."""
-        self._is_dropped = True
-        self._over.set()
+        """Give the ticket back without waiting for it; called anywhere, any number of times."""
+        self.keeper.drop()
+
+
+@dataclass(slots=True)
+class _Join(Effect[Turn]):
+    """Queue up for a thread."""
+
+    saver: BaseCheckpointSaver
+    thread_id: str
+
+    def carry_out(self) -> Turn:
+        """Do it, blocking."""
+        keeper = ThreadKeeper(self.saver, self.thread_id)
+        keeper.join()
+        return Turn(keeper)
+
+    async def acarry_out(self) -> Turn:
+        """Do it, awaiting."""
+        keeper = LoopKeeper(self.saver, self.thread_id)
+        await keeper.join()
+        return Turn(keeper)
+
+
+@dataclass(slots=True)
+class _Leave(Effect[None]):
+    """Give a ticket back, in the colour in which it was taken."""
+
+    keeper: Keeper
+
+    def carry_out(self) -> None:
+        """Do it, blocking."""
+        assert isinstance(self.keeper, ThreadKeeper)
+        self.keeper.leave()
+
+    async def acarry_out(self) -> None:
+        """Do it, awaiting."""
+        assert isinstance(self.keeper, LoopKeeper)
+        await self.keeper.leave()
+
+
+def give_back(turn: Turn, error: BaseException) -> Flow[None]:
+    """Give a turn back because of an error; wait for that, unless it is one after which nobody may wait."""
+    if isinstance(error, Exception | asyncio.CancelledError):
+        yield from turn.leave()
+    else:
+        turn.drop()
 
 
 def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
@@ -71,14 +94,18 @@ def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
         NotImplementedError: the saver keeps no queues.
     """
     began_ns = time.monotonic_ns()
-    turn = Turn(saver, (yield from ask(CallSaver(saver, "join_queue", (thread_id,), {"lease_s": LEASE_S}))))
+    turn = yield from ask(_Join(saver, thread_id))
     wait_s = _FIRST_WAIT_S
     try:
-        while not (yield from ask(CallSaver(saver, "has_turn", (turn.ticket,)))):
+        while (place := (yield from ask(CallSaver(saver, "place_in_queue", (turn.keeper.ticket,))))) != "first":
+            if place == "gone":  # this process was not heard of for too long, and others have passed
+                turn.drop()
+                turn = yield from ask(_Join(saver, thread_id))
             yield from ask(Wait(wait_s))
             wait_s = min(wait_s * 1.5, _LONGEST_WAIT_S)
-    except BaseException:
-        turn.drop()
+    except BaseException as error:
+        yield from give_back(turn, error)
         raise
+    turn.keeper.has_turn = True
     turn.waited_ns = time.monotonic_ns() - began_ns
     return turn

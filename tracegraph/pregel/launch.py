@@ -135,8 +135,11 @@ def _has_turn(parent: HereNow | None, port: SaverPort) -> bool:
     """Say whether a run around this one has the thread already: it would wait for itself."""
     while parent is not None:
         run = parent.run
-        if run.turn is not None and run.saver is not None and (run.saver.saver, run.thread_id) == (port.saver, port.thread_id):
-            return True
+        if run.turn is not None and run.saver is not None:
+            # Not the savers themselves: compile() gives graphs with different state copies of one.
+            its, ours = run.saver.saver.storage_key, port.saver.storage_key
+            if its is ours and run.thread_id == port.thread_id:
+                return True
         parent = run.parent
     return False
 

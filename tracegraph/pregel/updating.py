@@ -28,7 +28,7 @@ from tracegraph.constants import (
 from tracegraph.current import CURRENT
 from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
-from tracegraph.drivers.turns import take_turn
+from tracegraph.drivers.turns import give_back, take_turn
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import input_writes
@@ -123,9 +123,12 @@ def update_flow(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Upda
     assert spec.thread_id is not None
     turn = yield from take_turn(saver_of(graph), spec.thread_id)
     try:
-        return (yield from _update(graph, config, supersteps))
-    finally:
-        yield from turn.leave()
+        made = yield from _update(graph, config, supersteps)
+    except BaseException as error:
+        yield from give_back(turn, error)
+        raise
+    yield from turn.leave()
+    return made
 
 
 def _update(graph: Pregel, config: RunnableConfig, supersteps: Sequence[Updates]) -> Flow[RunnableConfig]:

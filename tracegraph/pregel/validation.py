@@ -36,6 +36,11 @@ def refuse_unsupported(graph: Pregel) -> None:
         problems.append("cache= is not supported yet: leave it out (a cache_policy without a cache has no effect)")
     if graph.concurrent_runs not in ("reject", "queue"):
         problems.append(f"concurrent_runs={graph.concurrent_runs!r} is unknown: give 'reject' or 'queue'")
+    elif graph.concurrent_runs == "queue" and isinstance(graph.checkpointer, bool | None):
+        problems.append(
+            f"concurrent_runs='queue' needs a saver, which keeps the queue, but checkpointer={graph.checkpointer!r}: give "
+            "compile() a saver; a subgraph takes its turns with the graph around it, so leave the option out there"
+        )
     if graph.step_timeout is not None:
         problems.append("step_timeout= is not supported yet: give async nodes a timeout of their own")
     problems.extend(

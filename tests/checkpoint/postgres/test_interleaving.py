@@ -95,18 +95,20 @@ def test_answers_that_come_late_are_not_taken_for_others(postgres_url: str, is_a
 
 def test_tickets_of_a_thread_are_seen_in_their_order(saver: PostgresSaver) -> None:
     """One that another session is just taking may not come up as the older one once a younger has had its turn."""
-    younger: list[Future[str]] = []
+    younger: list[Future[None]] = []
     with ThreadPoolExecutor(1) as pool:
 
         def meanwhile() -> None:
-            younger.append(pool.submit(saver.join_queue, "1", lease_s=60))
+            younger.append(pool.submit(saver.join_queue, "1", "younger", lease_s=60))
             while not (younger[0].done() or asked(url_of(saver), "SELECT 1 FROM pg_locks WHERE NOT granted")):
                 pass
 
-        older = saver._run(interrupted(saver._operations.join_queue("1", 60.0), meanwhile), writes=True)
+        saver._run(interrupted(saver._operations.join_queue("1", "older", 60.0), meanwhile), writes=True)
 
-    assert (saver.has_turn(older), saver.has_turn(younger[0].result())) == (True, False)
-    assert saver.has_turn(saver.join_queue("2", lease_s=60))
+    younger[0].result()
+    assert (saver.place_in_queue("older"), saver.place_in_queue("younger")) == ("first", "waiting")
+    saver.join_queue("2", "alone", lease_s=60)
+    assert saver.place_in_queue("alone") == "first"
 
 
 def test_thread_that_begins_while_another_is_copied_to_it_is_left_alone(saver: PostgresSaver) -> None:

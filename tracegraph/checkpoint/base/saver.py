@@ -26,12 +26,15 @@ from tracegraph.records import (
     Write,
 )
 
-__all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "takes_parameter"]
+__all__ = ["WRITES_IDX_MAP", "BaseCheckpointSaver", "Config", "QueuePlace", "takes_parameter"]
 
 Result = TypeVar("Result")
 
 Config: TypeAlias = dict[str, Any]
 """A ``RunnableConfig``; savers read ``thread_id``, ``checkpoint_ns`` and ``checkpoint_id`` of its ``configurable``."""
+
+QueuePlace: TypeAlias = Literal["first", "waiting", "gone"]
+"""Where a run is in the queue of its thread."""
 
 WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4, TRACE: -5}
 """Slots of the writes that a task has at most one of: a later one replaces it. All others keep the first value."""
@@ -58,6 +61,12 @@ class BaseCheckpointSaver:
 
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
         self.serde = serde
+        self._storage_key: object = object()
+
+    @property
+    def storage_key(self) -> object:
+        """The same object in all savers that were copied from one another, as :meth:`with_allowlist` does."""
+        return getattr(self, "_storage_key", self)  # a saver need not call __init__ of this class
 
     @property
     def config_specs(self) -> list[Any]:
@@ -158,19 +167,19 @@ class BaseCheckpointSaver:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
 
-    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
-        """Queue up for a thread, behind all others; return a ticket that is valid for *lease_s* seconds.
+    def join_queue(self, thread_id: str, ticket: str, *, lease_s: float) -> None:
+        """Queue up for a thread, behind all others, with a ticket that nobody else has; it is valid for *lease_s* seconds.
 
         With the next three methods it lets runs on one thread take turns; a saver without them refuses such graphs.
         """
         raise self._lacks("join_queue")
 
-    def has_turn(self, ticket: str) -> bool:
-        """Say whether no valid ticket of the thread is older than this one."""
-        raise self._lacks("has_turn")
+    def place_in_queue(self, ticket: str) -> QueuePlace:
+        """Say where a ticket is: "first" if no valid one of the thread is older; "gone" if it ran out, for others passed it."""
+        raise self._lacks("place_in_queue")
 
-    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
-        """Make a ticket valid for *lease_s* more seconds from now."""
+    def keep_turn(self, ticket: str, *, lease_s: float) -> bool:
+        """Make a ticket valid for *lease_s* more seconds from now; say whether it was still valid, else nothing is done."""
         raise self._lacks("keep_turn")
 
     def leave_queue(self, ticket: str) -> None:
@@ -183,6 +192,7 @@ class BaseCheckpointSaver:
         if extend is None:
             return self
         made = copy(self)
+        made._storage_key = self.storage_key  # noqa: SLF001  # it is one of us
         made.serde = extend(extra_allowlist)
         return made
 
@@ -273,17 +283,17 @@ class BaseCheckpointSaver:
                 found: dict[str, DeltaChannelHistory] = stop.value
                 return found
 
-    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+    async def ajoin_queue(self, thread_id: str, ticket: str, *, lease_s: float) -> None:
         """See :meth:`join_queue`."""
-        return await self._off_loop(lambda: self.join_queue(thread_id, lease_s=lease_s))
+        await self._off_loop(lambda: self.join_queue(thread_id, ticket, lease_s=lease_s))
 
-    async def ahas_turn(self, ticket: str) -> bool:
-        """See :meth:`has_turn`."""
-        return await self._off_loop(lambda: self.has_turn(ticket))
+    async def aplace_in_queue(self, ticket: str) -> QueuePlace:
+        """See :meth:`place_in_queue`."""
+        return await self._off_loop(lambda: self.place_in_queue(ticket))
 
-    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> bool:
         """See :meth:`keep_turn`."""
-        await self._off_loop(lambda: self.keep_turn(ticket, lease_s=lease_s))
+        return await self._off_loop(lambda: self.keep_turn(ticket, lease_s=lease_s))
 
     async def aleave_queue(self, ticket: str) -> None:
         """See :meth:`leave_queue`."""

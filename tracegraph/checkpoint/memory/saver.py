@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.grouping import GroupingSaver
 from tracegraph.checkpoint.base.growth import with_increment
-from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config
+from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config, QueuePlace
 from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
@@ -162,18 +162,20 @@ class InMemorySaver(GroupingSaver):
             if (read := self._read(address)) is not None:
                 yield read
 
-    def join_queue(self, thread_id: str, *, lease_s: float) -> str:  # valid as long as the process
+    def join_queue(self, thread_id: str, ticket: str, *, lease_s: float) -> None:  # valid as long as the process
         """Queue up for a thread; see :meth:`BaseCheckpointSaver.join_queue`."""
         with self._lock:
-            return self._queues.join(thread_id)
+            self._queues.join(thread_id, ticket)
 
-    def has_turn(self, ticket: str) -> bool:
-        """Say whether nobody is before."""
+    def place_in_queue(self, ticket: str) -> QueuePlace:
+        """Say where a ticket is; see :meth:`BaseCheckpointSaver.place_in_queue`."""
         with self._lock:
-            return self._queues.is_first(ticket)
+            return self._queues.place(ticket)
 
-    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
-        """Do nothing: a ticket is valid as long as the process."""
+    def keep_turn(self, ticket: str, *, lease_s: float) -> bool:
+        """Say whether a ticket is in line: it is valid as long as the process."""
+        with self._lock:
+            return self._queues.has(ticket)
 
     def leave_queue(self, ticket: str) -> None:
         """Give a ticket back."""

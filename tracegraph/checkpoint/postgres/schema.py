@@ -51,14 +51,14 @@ MIGRATIONS: Final = (
             PRIMARY KEY (place, checkpoint_id, task_id, slot)
         )
         """,
-        # Runs in line for a thread.
+        # Runs in line for a thread, in the order of the numbers. The tickets are their own, and never used again.
         """
         CREATE TABLE tracegraph_turns (
-            ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, thread_id TEXT COLLATE "C" NOT NULL,
-            expires_at DOUBLE PRECISION NOT NULL
+            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ticket TEXT COLLATE "C" NOT NULL UNIQUE,
+            thread_id TEXT COLLATE "C" NOT NULL, expires_at DOUBLE PRECISION NOT NULL
         )
         """,
-        "CREATE INDEX tracegraph_turns_by_thread ON tracegraph_turns (thread_id, ticket)",
+        "CREATE INDEX tracegraph_turns_by_thread ON tracegraph_turns (thread_id, number)",
     ),
 )
 

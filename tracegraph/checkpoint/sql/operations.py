@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
+from tracegraph.checkpoint.base.saver import QueuePlace
 from tracegraph.checkpoint.sql import statements as sql
 from tracegraph.checkpoint.sql.dialect import Dialect
 from tracegraph.checkpoint.sql.orders import Insert, Many, Operation, Rows
@@ -136,26 +137,28 @@ class Operations:
 
     # --- turns ---------------------------------------------------------------------------------------------
 
-    def join_queue(self, thread_id: str, lease_s: float) -> Operation[str]:
-        """Return a ticket behind all others; those of others that have run out are dropped."""
+    def join_queue(self, thread_id: str, ticket: str, lease_s: float) -> Operation[None]:
+        """Add a ticket behind all others; those of others that have run out are dropped."""
         if self.dialect.lock_queue:  # else an older ticket might be seen only after a younger one had its turn
             yield Rows(self.dialect.lock_queue, (thread_id,))
         yield Many(self.sql.drop_expired, [(thread_id,)])
-        ((ticket,),) = yield Rows(self.sql.join_queue, (thread_id, lease_s))
-        return str(ticket)
+        yield Many(self.sql.join_queue, [(ticket, thread_id, lease_s)])
 
-    def has_turn(self, ticket: str) -> Operation[bool]:
-        """Say whether no valid ticket of the same thread is older; one that is gone has its turn, for nobody waits for it."""
-        rows = yield Rows(self.sql.tickets_before, (int(ticket),))
-        return not rows
+    def place_in_queue(self, ticket: str) -> Operation[QueuePlace]:
+        """Say whether a valid ticket of the same thread is older; one that has run out is gone, for nobody waits for it."""
+        rows = yield Rows(self.sql.place_in_queue, (ticket,))
+        if not rows:
+            return "gone"
+        return "waiting" if rows[0][0] else "first"
 
-    def keep_turn(self, ticket: str, lease_s: float) -> Operation[None]:
-        """Let a ticket run out later."""
-        yield Many(self.sql.keep_turn, [(lease_s, int(ticket))])
+    def keep_turn(self, ticket: str, lease_s: float) -> Operation[bool]:
+        """Let a ticket run out later, unless it has already: others may have passed it since."""
+        rows = yield Rows(self.sql.keep_turn, (lease_s, ticket))
+        return bool(rows)
 
     def leave_queue(self, ticket: str) -> Operation[None]:
         """Forget a ticket."""
-        yield Many(sql.LEAVE_QUEUE, [(int(ticket),)])
+        yield Many(sql.LEAVE_QUEUE, [(ticket,)])
 
     # --- upkeep --------------------------------------------------------------------------------------------
 

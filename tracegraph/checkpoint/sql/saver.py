@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.grouping import AsyncGroupingSaver, GroupingSaver
-from tracegraph.checkpoint.base.saver import Config
+from tracegraph.checkpoint.base.saver import Config, QueuePlace
 from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
@@ -135,17 +135,17 @@ class SyncSqlSaver(SqlSaver):
         """Return what there is of each thread; see :meth:`BaseCheckpointSaver.list_threads`."""
         return self._run(self._operations.threads(limit), writes=False)
 
-    def join_queue(self, thread_id: str, *, lease_s: float) -> str:
+    def join_queue(self, thread_id: str, ticket: str, *, lease_s: float) -> None:
         """Queue up for a thread; see :meth:`BaseCheckpointSaver.join_queue`."""
-        return self._run(self._operations.join_queue(thread_id, lease_s), writes=True)
+        self._run(self._operations.join_queue(thread_id, ticket, lease_s), writes=True)
 
-    def has_turn(self, ticket: str) -> bool:
-        """Say whether nobody is before."""
-        return self._run(self._operations.has_turn(ticket), writes=False)
+    def place_in_queue(self, ticket: str) -> QueuePlace:
+        """Say where a ticket is; see :meth:`BaseCheckpointSaver.place_in_queue`."""
+        return self._run(self._operations.place_in_queue(ticket), writes=False)
 
-    def keep_turn(self, ticket: str, *, lease_s: float) -> None:
-        """Make a ticket valid for longer."""
-        self._run(self._operations.keep_turn(ticket, lease_s), writes=True)
+    def keep_turn(self, ticket: str, *, lease_s: float) -> bool:
+        """Make a ticket valid for longer; see :meth:`BaseCheckpointSaver.keep_turn`."""
+        return self._run(self._operations.keep_turn(ticket, lease_s), writes=True)
 
     def leave_queue(self, ticket: str) -> None:
         """Give a ticket back."""
@@ -195,17 +195,17 @@ class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
         """See :meth:`BaseCheckpointSaver.list_threads`."""
         return await self._arun(self._operations.threads(limit), writes=False)
 
-    async def ajoin_queue(self, thread_id: str, *, lease_s: float) -> str:
+    async def ajoin_queue(self, thread_id: str, ticket: str, *, lease_s: float) -> None:
         """See :meth:`BaseCheckpointSaver.join_queue`."""
-        return await self._arun(self._operations.join_queue(thread_id, lease_s), writes=True)
+        await self._arun(self._operations.join_queue(thread_id, ticket, lease_s), writes=True)
 
-    async def ahas_turn(self, ticket: str) -> bool:
-        """Say whether nobody is before."""
-        return await self._arun(self._operations.has_turn(ticket), writes=False)
+    async def aplace_in_queue(self, ticket: str) -> QueuePlace:
+        """See :meth:`BaseCheckpointSaver.place_in_queue`."""
+        return await self._arun(self._operations.place_in_queue(ticket), writes=False)
 
-    async def akeep_turn(self, ticket: str, *, lease_s: float) -> None:
-        """Make a ticket valid for longer."""
-        await self._arun(self._operations.keep_turn(ticket, lease_s), writes=True)
+    async def akeep_turn(self, ticket: str, *, lease_s: float) -> bool:
+        """See :meth:`BaseCheckpointSaver.keep_turn`."""
+        return await self._arun(self._operations.keep_turn(ticket, lease_s), writes=True)
 
     async def aleave_queue(self, ticket: str) -> None:
         """Give a ticket back."""

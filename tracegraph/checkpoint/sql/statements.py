@@ -154,14 +154,18 @@ class Statements:
         # By the database's clock, for the machines' clocks differ.
         self.drop_expired = f"DELETE FROM tracegraph_turns WHERE thread_id = ? AND expires_at < {dialect.now}"  # noqa: S608
         self.join_queue = f"""
-            INSERT INTO tracegraph_turns (thread_id, expires_at) VALUES (?, {dialect.now} + ?) RETURNING ticket
+            INSERT INTO tracegraph_turns (ticket, thread_id, expires_at) VALUES (?, ?, {dialect.now} + ?)
         """  # noqa: S608
-        self.keep_turn = f"UPDATE tracegraph_turns SET expires_at = {dialect.now} + ? WHERE ticket = ?"  # noqa: S608
-        self.tickets_before = f"""
-            SELECT b.ticket FROM tracegraph_turns mine
-            CROSS JOIN tracegraph_turns b
-            WHERE mine.ticket = ? AND b.thread_id = mine.thread_id AND b.ticket < mine.ticket AND b.expires_at >= {dialect.now}
-            LIMIT 1
+        self.keep_turn = f"""
+            UPDATE tracegraph_turns SET expires_at = {dialect.now} + ?
+            WHERE ticket = ? AND expires_at >= {dialect.now} RETURNING ticket
+        """  # noqa: S608
+        self.place_in_queue = f"""
+            SELECT EXISTS (
+                SELECT 1 FROM tracegraph_turns b
+                WHERE b.thread_id = mine.thread_id AND b.number < mine.number AND b.expires_at >= {dialect.now}
+            )
+            FROM tracegraph_turns mine WHERE mine.ticket = ? AND mine.expires_at >= {dialect.now}
         """  # noqa: S608
 
     def page(self, sieve: str) -> str:

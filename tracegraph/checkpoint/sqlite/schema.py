@@ -56,13 +56,13 @@ MIGRATIONS: Final = (
         "ALTER TABLE tracegraph_blobs ADD COLUMN run INTEGER",
         "ALTER TABLE tracegraph_blobs ADD COLUMN chain_bytes INTEGER",
         "ALTER TABLE tracegraph_blobs ADD COLUMN whole_bytes INTEGER",
-        # Runs in line for a thread. A ticket is never used again: a process may still hold one that has run out.
+        # Runs in line for a thread, in the order of the numbers. The tickets are their own, and never used again.
         """
         CREATE TABLE tracegraph_turns (
-            ticket INTEGER PRIMARY KEY AUTOINCREMENT, thread_id TEXT NOT NULL, expires_at REAL NOT NULL
+            number INTEGER PRIMARY KEY, ticket TEXT NOT NULL UNIQUE, thread_id TEXT NOT NULL, expires_at REAL NOT NULL
         )
         """,
-        "CREATE INDEX tracegraph_turns_by_thread ON tracegraph_turns(thread_id, ticket)",
+        "CREATE INDEX tracegraph_turns_by_thread ON tracegraph_turns(thread_id, number)",
     ),
 )
 
