@@ -21,7 +21,7 @@ from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
-from tracegraph.drivers.effects import arun_flow, run_flow
+from tracegraph.drivers.effects import arun_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
@@ -334,7 +334,7 @@ class AsyncRun(Run):
                 self._note_unsaved(len(saves))
             self._on_loop(self._save_later, saves)
             return
-        run_flow(self.saving(saves, will_pop))
+        self.save_at_once(saves, will_pop)
 
     def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
         self._backlog.extend(saves)

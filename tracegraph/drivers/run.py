@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.checks import is_checking
-from tracegraph.drivers.effects import Flow, Save, ask
+from tracegraph.drivers.effects import Flow, Save, ask, run_flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch, SpanFactory
 from tracegraph.drivers.loading import load_begin
@@ -287,6 +287,20 @@ class Run(ABC):
         if saves:
             self.save(saves, will_pop)
         self.staff(will_pop)
+
+    def save_at_once(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
+        """Store at once, in a saver that has nothing to wait for."""
+        assert self.saver is not None
+        if self.save_error is None and self.saver.stores_groups:
+            try:
+                self.saver.store(saves)
+            except Exception:  # nothing is stored, and nothing is lost by finding out once more which save it was
+                run_flow(self.saving(saves, will_pop))
+                return
+            for action in saves:
+                self.saved(action, None, will_pop)
+            return
+        run_flow(self.saving(saves, will_pop))
 
     def saving(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> Flow[None]:
         """Store in order: in one go if the saver can, else (or if that fails) one by one, up to the one that fails."""

@@ -311,6 +311,9 @@ class SyncRun(Run):
     def save(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
+        if not self.saver.does_io and not self.launch.takes_turns:
+            self.save_at_once(saves, will_pop)
+            return
         if not self.saver.does_io or any(action.is_awaited for action in saves):
             self._save_here(saves, will_pop)
             return

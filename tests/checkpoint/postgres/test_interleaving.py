@@ -84,7 +84,8 @@ def test_answers_that_come_late_are_not_taken_for_others(postgres_url: str, is_a
         def asking() -> Operation[Any]:
             yield Many("SELECT 'wrong'", [()])
             yield Many("DO $$ BEGIN RAISE NOTICE 'look'; END $$", [()])
-            select.select([saver.saver.conn.fileno()], [], [])  # type: ignore[attr-defined]
+            # With a limit, for on a busy machine the answer may have come, and been taken in, before we look.
+            select.select([saver.saver.conn.fileno()], [], [], 2.0)  # type: ignore[attr-defined]
             return (yield Rows("SELECT 'right'"))
 
         inside: Any = saver.saver
