@@ -116,7 +116,3 @@ class Topology:
     def has_node(self, name: Any) -> bool:
         """Say whether a Send may address *name*."""
         return name in self.nodes and name != START
-
-
-def _is_saved_as_it_is(rule: BaseChannel[Any, Any, Any]) -> bool:
-    return rule.is_plain and rule.is_saved and type(rule).dump is RuleChannel.dump
