@@ -80,8 +80,8 @@ MUTANTS = (
     ),
     Mutant(
         "an increment of a list that was changed too",
-        (Edit("channels/binop.py", "if not keeps_left and not all(map(operators.is_, before, after)):", "if False:"),),
-        ("tests/properties/test_increments.py",),
+        (Edit("channels/appending.py", "if not is_sum and not all(map(operator.is_, before, after)):", "if False:"),),
+        ("tests/channels/test_increments.py", "tests/properties/test_increments.py"),
     ),
     Mutant(
         "rows joined newest first",
