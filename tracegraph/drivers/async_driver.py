@@ -27,7 +27,8 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
-from tracegraph.drivers.run import GROUP_SIZE, Run
+from tracegraph.drivers.run import Run
+from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -334,7 +335,7 @@ class AsyncRun(Run):
                 self._note_unsaved(len(saves))
             self._on_loop(self._save_later, saves)
             return
-        self.save_at_once(saves, will_pop)
+        store_at_once(self, saves, will_pop=will_pop)
 
     def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
         self._backlog.extend(saves)
@@ -348,7 +349,7 @@ class AsyncRun(Run):
     async def _save_backlog(self) -> None:
         while self._backlog:
             group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            await arun_flow(self.saving(group, will_pop=False))
+            await arun_flow(store(self, group, will_pop=False))
 
     def _saving_done(self, saving: asyncio.Task[None]) -> None:
         """Begin again if something is left: whoever cancels all tasks of a loop may cancel this one before its first step."""

@@ -13,11 +13,11 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.checks import is_checking
-from tracegraph.drivers.effects import Flow, Save, ask, run_flow
+from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch, SpanFactory
 from tracegraph.drivers.loading import load_begin
@@ -37,20 +37,17 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.reports import CloseRequested, Report, SaveEnded, TaskCalled
+from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import ConcurrentRunError, EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
-from tracegraph.events import CheckpointSaved, JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
+from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
+from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
 from tracegraph.types import Command, RetryPolicy
 
-__all__ = ["GROUP_SIZE", "Run"]
+__all__ = ["Run"]
 
 logger = logging.getLogger("tracegraph.drivers")
-
-GROUP_SIZE: Final = 256
-"""Saves stored in one go, at most: while a transaction is open, other processes wait."""
 
 
 class Run(ABC):
@@ -287,55 +284,6 @@ class Run(ABC):
         if saves:
             self.save(saves, will_pop)
         self.staff(will_pop)
-
-    def save_at_once(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
-        """Store at once, in a saver that has nothing to wait for."""
-        assert self.saver is not None
-        if self.save_error is None and self.saver.stores_groups:
-            try:
-                self.saver.store(saves)
-            except Exception:  # nothing is stored, and nothing is lost by finding out once more which save it was
-                run_flow(self.saving(saves, will_pop))
-                return
-            for action in saves:
-                self.saved(action, None, will_pop)
-            return
-        run_flow(self.saving(saves, will_pop))
-
-    def saving(self, saves: Sequence[SaveCheckpoint | SaveWrites], will_pop: bool) -> Flow[None]:
-        """Store in order: in one go if the saver can, else (or if that fails) one by one, up to the one that fails."""
-        assert self.saver is not None
-        is_stored, reason = False, None
-        if len(saves) > 1 and self.save_error is None and self.saver.stores_groups:
-            try:
-                yield from ask(Save(self.saver, saves))
-                is_stored = True
-            except Exception as error:  # what comes before the culprit will be stored, and the culprit will tell
-                reason = error
-            except BaseException as stop:
-                self._fail_saves(stop)
-        own = {action.checkpoint["id"] for action in saves if isinstance(action, SaveCheckpoint)} if reason else set()
-        for action in saves:
-            if not is_stored and self.save_error is None:
-                try:
-                    yield from ask(Save(self.saver, [action]))
-                except BaseException as failure:
-                    # Where the head is one of the group's own, all of it was stored, and only the answer got lost.
-                    if not (isinstance(failure, ConcurrentRunError) and failure.found in own):
-                        failure.__cause__ = failure.__cause__ or reason
-                        self._fail_saves(failure)
-            self.saved(action, None if is_stored else self.save_error, will_pop)
-
-    def saved(self, action: SaveCheckpoint | SaveWrites, error: BaseException | None, will_pop: bool) -> None:
-        """Report that something is stored, or could not be; nothing if nobody would know the difference."""
-        if error is not None or action.is_awaited or self.hub.wants & CheckpointSaved.bit:
-            self.report(SaveEnded(action.order, error), will_pop=will_pop)
-
-    def _fail_saves(self, failure: BaseException) -> None:
-        """Store nothing from now on; log it where nobody would be told: a run that has ended, or is cancelled, shows nothing."""
-        self.save_error = failure
-        if self.is_ended or not isinstance(failure, Exception):
-            logger.error("saves of run %s are not stored, for one of them failed", self.run_id, exc_info=failure)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""

@@ -24,7 +24,8 @@ from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
-from tracegraph.drivers.run import GROUP_SIZE, Run
+from tracegraph.drivers.run import Run
+from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
 from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -312,7 +313,7 @@ class SyncRun(Run):
         """Store at once what is waited for or costs no I/O; the rest in order in a worker."""
         assert self.saver is not None
         if not self.saver.does_io and not self.launch.takes_turns:
-            self.save_at_once(saves, will_pop)
+            store_at_once(self, saves, will_pop=will_pop)
             return
         if not self.saver.does_io or any(action.is_awaited for action in saves):
             self._save_here(saves, will_pop)
@@ -329,12 +330,12 @@ class SyncRun(Run):
 
     def _save_here(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
         if not self.launch.takes_turns:
-            run_flow(self.saving(saves, will_pop))
+            run_flow(store(self, saves, will_pop=will_pop))
             return
         with self._bell:
             self._storing += 1
         try:
-            run_flow(self.saving(saves, will_pop))
+            run_flow(store(self, saves, will_pop=will_pop))
         finally:
             with self._bell:
                 self._storing -= 1
@@ -358,7 +359,7 @@ class SyncRun(Run):
                 self._bell.notify_all()
                 return False
             group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-        run_flow(self.saving(group, will_pop=False))
+        run_flow(store(self, group, will_pop=False))
         return True
 
     def wake_at(self, at_ns: int) -> None:

@@ -85,21 +85,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     run_id = spec.run_id or _new_run_id()
     saver = resolve_saver(graph, parent if is_nested else None)
     ns, origin_ns = _namespaces(graph, parent) if is_nested and parent is not None else ("", None)
-    port = None
-    if saver is not None:
-        if spec.thread_id is None:
-            raise InvalidInputError(
-                'a graph with a checkpointer needs a thread to save under: invoke(..., {"configurable": {"thread_id": "..."}})'
-            )
-        around = parent.run.saver if is_nested and parent is not None else None
-        port = SaverPort(
-            saver,
-            thread_id=spec.thread_id,
-            ns=ns,
-            configurable=spec.configurable,
-            metadata=spec.metadata,
-            newest=None if around is None else around.newest,
-        )
+    port = _port(saver, spec, ns, parent.run.saver if is_nested and parent is not None else None)
     hub, handlers, own = _audience(spec, parent, run_id)
     return Launch(
         topology=graph.topology,
@@ -128,6 +114,24 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
         parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
+    )
+
+
+def _port(saver: BaseCheckpointSaver | None, spec: RunSpec, ns: str, around: SaverPort | None) -> SaverPort | None:
+    """Return the run's way to its saver; *around* is that of the run around it."""
+    if saver is None:
+        return None
+    if spec.thread_id is None:
+        raise InvalidInputError(
+            'a graph with a checkpointer needs a thread to save under: invoke(..., {"configurable": {"thread_id": "..."}})'
+        )
+    return SaverPort(
+        saver,
+        thread_id=spec.thread_id,
+        ns=ns,
+        configurable=spec.configurable,
+        metadata=spec.metadata,
+        newest=None if around is None else around.newest,
     )
 
 

@@ -120,6 +120,10 @@ class Statements:
         # A task that runs again does not change what it wrote; its error, question and answers are those of the last time.
         put_write = _put(dialect, "tracegraph_writes", "place, checkpoint_id, task_id, slot", WRITE_COLUMNS)
         self.put_write = f"{put_write} WHERE tracegraph_writes.slot < 0"
+        self._set_up_reading(dialect)
+        self._set_up_turns(dialect)
+
+    def _set_up_reading(self, dialect: Dialect) -> None:
         self.place = f"SELECT place FROM tracegraph_places WHERE thread_id = ? AND ns = ?{dialect.lock}"  # noqa: S608
         # In one order, so that no two transactions wait for one another. Of one thread, or of two.
         self.lock_threads = f"SELECT place FROM tracegraph_places WHERE thread_id IN (?, ?) ORDER BY place{dialect.lock}"  # noqa: S608
@@ -151,6 +155,7 @@ class Statements:
         """  # noqa: S608
         self._page = f"SELECT c.id, {dialect.metadata} FROM tracegraph_checkpoints c WHERE c.place = ? AND c.id < ?"  # noqa: S608
 
+    def _set_up_turns(self, dialect: Dialect) -> None:
         # By the database's clock, for the machines' clocks differ.
         self.drop_expired = f"DELETE FROM tracegraph_turns WHERE thread_id = ? AND expires_at < {dialect.now}"  # noqa: S608
         self.join_queue = f"""
