@@ -314,9 +314,30 @@ def test_cancelling_while_the_queue_is_joined_or_left_leaves_no_ticket(method: s
             await running
 
     bounded(lambda: asyncio.run(main()))
-    # A cancelled run need not wait for its saver, but what it asked of it comes before what is asked now.
-    asyncio.run(saver.aget_tuple(THREAD))
     assert saver.conn.execute("SELECT * FROM tracegraph_turns").fetchall() == []
+
+
+def test_whoever_is_cancelled_again_no_longer_waits_for_the_turn_to_be_given_back() -> None:
+    async def main() -> None:
+        is_there, may_go_on = asyncio.Event(), asyncio.Event()
+
+        class Slow(InMemorySaver):
+            async def aleave_queue(self, ticket: str) -> None:
+                is_there.set()
+                await may_go_on.wait()
+                await super().aleave_queue(ticket)
+
+        running = asyncio.create_task(app_on(Slow()).ainvoke({"n": 0}, THREAD))
+        await is_there.wait()
+        running.cancel()
+        assert await asyncio.wait([running], timeout=0) == (set(), {running})
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        may_go_on.set()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    bounded(lambda: asyncio.run(main()))
 
 
 @pytest.mark.parametrize("saver", [None, True, False])

@@ -135,10 +135,18 @@ class LoopKeeper(Keeper):
         self._set_timer()
 
     async def leave(self) -> None:
-        """Give the ticket back and wait for that."""
+        """Give the ticket back and wait for that; whoever is cancelled meanwhile still waits, unless cancelled again."""
         self._end()
+        cancelled: asyncio.CancelledError | None = None
         while self._leaving is not None:
-            await asyncio.wait([self._leaving])
+            try:
+                await asyncio.wait([self._leaving])
+            except asyncio.CancelledError as error:
+                if cancelled is not None:
+                    raise
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def drop(self) -> None:
         """See :class:`Keeper`."""
