@@ -217,5 +217,5 @@ def test_nothing_is_written_when_a_channel_cannot_be() -> None:
     with pytest.raises(TypeError, match=r"\['session'\]\[0\]"):
         graph.compile(checkpointer=saver).invoke({"a": 1}, config, durability="sync")
 
-    writes = [write.channel for kept in saver.writes.values() for write in kept.values()]
+    writes = [channel for kept in saver.writes.values() for _task, channel, _value, _path in kept.values()]
     assert "user" not in writes and "fine" not in writes

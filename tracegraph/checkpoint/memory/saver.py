@@ -15,7 +15,7 @@ from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
 from tracegraph.checkpoint.memory.queues import Queues
-from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, KeptWrite, Shelves, record_of
+from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, Shelves, record_of
 from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import MISSING
@@ -98,10 +98,10 @@ class InMemorySaver(GroupingSaver):
 
     def _keep_writes(self, group: Group, save: TaskWrites) -> None:
         task_id, task_path, serde = save.task_id, save.task_path, self.serde
-        kept = [
-            (WRITES_IDX_MAP.get(channel, at), KeptWrite(task_id, channel, kept_value(serde, channel, value), task_path))
+        kept = {
+            (task_id, WRITES_IDX_MAP.get(channel, at)): (task_id, channel, kept_value(serde, channel, value), task_path)
             for at, (channel, value) in enumerate(save.writes)
-        ]
+        }
         group.writes.append(((group.thread_id, group.ns, save.checkpoint_id), kept))
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
@@ -125,7 +125,7 @@ class InMemorySaver(GroupingSaver):
             checkpoint,
             isolated(found.metadata),
             None if found.parent_id is None else config_of(address[0], address[1], found.parent_id),
-            [(write.task_id, write.channel, restored_value(self.serde, write.value)) for write in writes],
+            [(task_id, channel, restored_value(self.serde, value)) for task_id, channel, value, _path in writes],
         )
 
     def _restored(self, parts: Sequence[tuple[Growth | None, Any]]) -> Any:

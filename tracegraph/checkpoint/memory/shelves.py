@@ -28,13 +28,8 @@ class KeptCheckpoint(NamedTuple):
     parent_id: str | None
 
 
-class KeptWrite(NamedTuple):
-    """A stored write of a task."""
-
-    task_id: str
-    channel: str
-    value: Any
-    task_path: str
+KeptWrite: TypeAlias = tuple[str, str, Any, str]
+"""(task id, channel, value, task path); not a class of its own, which the garbage collector would visit for ever"""
 
 
 def record_of(checkpoint: Checkpoint) -> Checkpoint:
@@ -64,7 +59,7 @@ class Group:
         self.blobs: dict[BlobKey, Any] = {}
         self.bases: list[BlobKey] = []
         """What values among the blobs were added to."""
-        self.writes: list[tuple[Address, list[tuple[int, KeptWrite]]]] = []
+        self.writes: list[tuple[Address, dict[Slot, KeptWrite]]] = []
 
 
 class Shelves:
@@ -124,14 +119,17 @@ class Shelves:
         if head is None or checkpoint_id > head:
             self.heads[thread_id, ns] = checkpoint_id
 
-    def _add_writes(self, address: Address, writes: Collection[tuple[int, KeptWrite]]) -> None:
+    def _add_writes(self, address: Address, writes: dict[Slot, KeptWrite]) -> None:
         """Store a task's writes: special ones replace what is in their slot, others leave it."""
         kept = self.writes[address]
-        for position, write in writes:
-            if position < 0:
-                kept[write.task_id, position] = write
+        if not kept:
+            kept.update(writes)
+            return
+        for slot, write in writes.items():
+            if slot[1] < 0:
+                kept[slot] = write
             else:
-                kept.setdefault((write.task_id, position), write)
+                kept.setdefault(slot, write)
 
     def checkpoint(self, address: Address) -> KeptCheckpoint | None:
         """Return a stored checkpoint."""
@@ -150,7 +148,7 @@ class Shelves:
         kept = self.writes.get(address)
         if not kept:
             return []
-        return [write for _slot, write in sorted(kept.items(), key=lambda item: (item[1].task_path, *item[0]))]
+        return [write for _slot, write in sorted(kept.items(), key=lambda item: (item[1][3], *item[0]))]
 
     def addresses(self, thread_id: str | None, ns: str | None) -> list[tuple[Address, KeptCheckpoint]]:
         """Return all checkpoints of a thread (None: of all) in a namespace (None: in all), in no order."""
