@@ -30,11 +30,10 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         child.status = "cancelled"
         decision.actions.append(ResolveCall(child))
         return
-    for known in caller.children or ():
-        if known.id == child.id and known.status == "completed":
-            report.child = known
-            decision.actions.append(ResolveCall(known))
-            return
+    if (known := engine.finished_calls.get(child.id)) is not None:
+        report.child = known
+        decision.actions.append(ResolveCall(known))
+        return
     has_unfinished = any(not other.is_finished for other in caller.children or ())
     caller.children = [*(caller.children or ()), child]
     child.planned_at_ns = at_ns
