@@ -183,7 +183,7 @@ class HandlerObserver:
             return None
         # A pause or a command on its way up is no failure; its end at the root is a result, not an error.
         if event.status == "interrupted" or (event.status == "drained" and not run.is_root):
-            return self._end(run, event.output if run.is_root else None)
+            return self._end(run, event.output) if run.is_root else self._pause(run)
         if event.status in {"completed", "handed_over"}:
             return self._end(run, event.output)
         return self._fail(run, event.error or stand_in(event.status, event.reason))
@@ -232,7 +232,7 @@ class HandlerObserver:
 
     def _task_ended(self, node: NodeRun, event: TaskEnded) -> Awaitable[None] | None:
         if event.status == "interrupted" or isinstance(event.error, GraphBubbleUp):
-            return self._end(node, None)
+            return self._pause(node)
         if event.status in {"failed", "cancelled", "abandoned"}:
             return self._fail(node, event.error or stand_in(event.status, event.reason))
         return self._end(node, node.input if node.name == START else event.result)
@@ -346,6 +346,9 @@ class HandlerObserver:
 
     def _end(self, run: Run, result: Any) -> Awaitable[None] | None:
         return self._calls.call("on_chain_end", result, **ids_of(run))
+
+    def _pause(self, run: Run) -> Awaitable[None] | None:
+        return self._calls.call("on_chain_end", None, is_paused=True, **ids_of(run))
 
     def _fail(self, run: Run, error: BaseException) -> Awaitable[None] | None:
         return self._calls.call("on_chain_error", error, **ids_of(run))

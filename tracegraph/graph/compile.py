@@ -16,7 +16,6 @@ from tracegraph.channels import (
 from tracegraph.constants import BRANCH_PREFIX, END, JOIN_PREFIX, ROOT, START, TAG_HIDDEN, TASKS
 from tracegraph.drivers.body import Body
 from tracegraph.engine.node import Node
-from tracegraph.errors import GraphDefinitionError
 from tracegraph.graph.annotations import is_natively_async
 from tracegraph.graph.arguments import node_names
 from tracegraph.graph.branch import Branch, Targets
@@ -50,9 +49,7 @@ class CompiledStateGraph(Pregel, Generic[StateT, ContextT, InputT, OutputT]):
     def __init__(
         self, *, builder: StateGraph[StateT, ContextT, InputT, OutputT], transformers: Sequence[Any] | None = None, **options: Any
     ) -> None:
-        if transformers:
-            raise GraphDefinitionError("transformers= is not supported yet: leave it out, and read the stream modes instead")
-        super().__init__(**options)
+        super().__init__(stream_transformers=transformers, **options)
         self.builder = builder
 
     def get_input_schema(self, config: Any = None) -> type[BaseModel]:  # noqa: ARG002  # as Runnables have it

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack, overload
 
 from tracegraph.channels.base import BaseChannel
 from tracegraph.config import RunnableConfig, merge_configs
@@ -22,9 +22,12 @@ from tracegraph.pregel.history import History
 from tracegraph.pregel.launch import CallArguments, CallOptions, make_launch
 from tracegraph.pregel.node_builder import NodeBuilder
 from tracegraph.pregel.snapshot import state_flow
+from tracegraph.pregel.stream_events import checked_factories, flat_events, open_async_run, open_run, refuse_version
 from tracegraph.pregel.streaming import StreamPlan, checked_keys, of_parts
 from tracegraph.pregel.validation import check_graph, refuse_unsupported
 from tracegraph.stream.readers import AsyncPartReader, PartReader
+from tracegraph.stream.v3.arun import AsyncGraphRunStream
+from tracegraph.stream.v3.run import GraphRunStream
 from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot
 
 __all__ = ["Pregel"]
@@ -69,6 +72,7 @@ class Pregel:
         auto_validate: bool = True,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        stream_transformers: Sequence[Any] | None = None,
     ) -> None:
         self.nodes: dict[str, Node] = {
             key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()
@@ -97,6 +101,7 @@ class Pregel:
         self.nested = dict(nested or {})
         self.strict = strict
         self.concurrent_runs = concurrent_runs
+        self.stream_transformers = checked_factories(stream_transformers)
         refuse_unsupported(self)
         if auto_validate:
             self.validate()
@@ -276,6 +281,67 @@ class Pregel:
         plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
         return AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
 
+    def stream_events(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        version: str = "v3",
+        transformers: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> GraphRunStream:
+        """Return a run as an object, which its readers move on; nothing runs before something of it is asked for.
+
+        *transformers* are classes of :class:`~tracegraph.stream.StreamTransformer`, besides those given to ``compile()``;
+        *options* are those of :meth:`stream`.
+
+        Raises:
+            TypeError: ``stream_mode`` or ``subgraphs`` is given, or a transformer is no class or function.
+            NotImplementedError: the version is another one.
+        """
+        if version != "v3":
+            refuse_version(version, "stream_events")
+        return open_run(self, input, config, transformers, options)
+
+    @overload
+    def astream_events(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        version: Literal["v3"],
+        transformers: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Awaitable[AsyncGraphRunStream]: ...
+    @overload
+    def astream_events(
+        self, input: Any, config: RunnableConfig | None = None, *, version: Literal["v2"] = "v2", **options: Any
+    ) -> AsyncPartReader: ...
+    def astream_events(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        version: str = "v2",
+        transformers: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return what happens in a run: awaited with ``version="v3"``, a run as an object.
+
+        With "v2" it is an async iterator of dicts with ``event``, ``name``, ``run_id``, ``parent_ids``, ``tags``,
+        ``metadata`` and ``data``, one for each start, piece and end of graphs, nodes, models, tools, ... It takes
+        ``include_names``, ``include_types``, ``include_tags`` and ``exclude_*``, and the options of :meth:`astream`, which
+        say what the pieces of the graph itself are.
+
+        Raises:
+            NotImplementedError: the version is another one.
+        """
+        if version == "v3":
+            return open_async_run(self, input, config, transformers, options)
+        if version != "v2":
+            refuse_version(version, "astream_events")
+        return flat_events(self, input, config, transformers, options)
+
     def batch(self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any) -> list[Any]:
         """Invoke once per input, in threads, and return the outputs in order; ``config`` is one or one per input."""
         return batch(self.invoke, inputs, config, return_exceptions=return_exceptions, **kwargs)
@@ -326,6 +392,13 @@ class Pregel:
     def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, subgraphs: bool, version: str) -> StreamPlan:
         keys = self.stream_channels if output_keys is None else checked_keys(self, output_keys)
         return StreamPlan(mode, print_mode, keys, subgraphs=subgraphs, is_eager=self.stream_eager, version=version)
+
+    def plan_stream(self, options: dict[str, Any]) -> StreamPlan:
+        """Take what a stream shows out of the *options* of a call, checked."""
+        mode = self._stream_mode(options.pop("stream_mode", None))
+        printed = self._print_mode(options.pop("print_mode", ()), options.pop("debug", None))
+        keys, subgraphs = options.pop("output_keys", None), options.pop("subgraphs", False)
+        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1")
 
     def _begin(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
         """Make the run of a stream, which begins when its first part is asked for."""

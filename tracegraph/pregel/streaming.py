@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.drivers.async_driver import AsyncRun
@@ -41,14 +41,16 @@ class StreamPlan:
         launch.is_streaming = True
         launch.is_live = self._subgraphs or self._is_eager or not _LIVE_MODES.isdisjoint(self._modes)
 
-    def connect(self, run: SyncRun | AsyncRun) -> None:
-        """Let the run's events become parts."""
+    def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
+        """Let the run's events become parts; *take* gets them instead of the run's reader."""
         wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
 
         def sink(part: Part) -> None:
             if part.mode in printed:
                 print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
-            if part.mode in wanted:
+            if part.mode in wanted and take is not None:
+                take(part)
+            elif part.mode in wanted:
                 parts.append(part)
                 run.ring()
 

@@ -73,6 +73,12 @@ class PartReader(Iterator[Any]):
         """Raise *error* where the reader stands, as generators do: the run is stopped."""
         return self._parts.throw(error)
 
+    def stop(self) -> None:
+        """Ask the run to stop, from whatever thread; ``close()`` waits until it has."""
+        if (run := self._owned.run) is not None and not run.is_ended:
+            run.request_close("abandoned", "consumer_closed")
+            run.ring()
+
     def close(self) -> None:
         """Stop the run; call it any number of times."""
         self._parts.close()
@@ -101,6 +107,12 @@ class AsyncPartReader(AsyncIterator[Any]):
     async def athrow(self, error: BaseException) -> Any:
         """Raise *error* where the reader stands, as async generators do: the run is stopped."""
         return await self._parts.athrow(error)
+
+    def stop(self) -> None:
+        """Stop the run in one synchronous step; ``aclose()`` waits until its nodes have come to rest."""
+        if (run := self._owned.run) is not None and not run.is_ended and run.finish is None:
+            run.close_now("abandoned", "consumer_closed")
+            run.ring()
 
     async def aclose(self) -> None:
         """Stop the run and wait until its nodes have come to rest; call it any number of times."""

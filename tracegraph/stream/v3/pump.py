@@ -1,0 +1,216 @@
+"""Pumps: pull one part of the graph's stream, take it through the mux, bring the end to every reader.
+
+Nothing runs beside the readers: whoever has nothing left to read pulls. What a part becomes and how a run ends is the
+mux's decision; the two pumps differ in how they wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from tracegraph.errors import RunClosed
+from tracegraph.stream.v3.messages.bridge import MessageBridge
+from tracegraph.stream.v3.mux import StreamMux
+from tracegraph.stream.v3.pulling import Bell
+
+__all__ = ["AsyncGraphPump", "GraphPump"]
+
+
+class _Hold:
+    """Keeps a run going as long as somebody keeps this."""
+
+    __slots__ = ("_pump",)
+
+    def __init__(self, pump: _BasePump) -> None:
+        self._pump = pump
+        pump.holds += 1
+
+    def __del__(self) -> None:
+        pump = self._pump
+        pump.holds -= 1
+        if not pump.holds and pump.has_begun:
+            pump.leave()
+
+
+class _BasePump:
+    """What both pumps know."""
+
+    def __init__(self, mux: StreamMux) -> None:
+        self.mux = mux
+        self.bridge = MessageBridge(mux.scope)
+        self.is_over = False
+        self.has_begun = False
+        self.holds = 0
+
+    def hold(self) -> _Hold:
+        """Return what keeps the run going: run objects and cursors have one."""
+        return _Hold(self)
+
+    def leave(self) -> None:
+        """Let go of the graph's stream, which stops it: no reader is left."""
+        self.is_over = True
+
+
+class GraphPump(_BasePump):
+    """Pulls a sync run. Readers in several threads take turns."""
+
+    def __init__(self, parts: Iterator[Any] | None, mux: StreamMux) -> None:
+        super().__init__(mux)
+        self._parts = parts
+        # Re-entrant: a transformer may read a projection of the run that it is part of.
+        self._lock = threading.RLock()
+
+    def leave(self) -> None:
+        """Let go of the graph's stream, which stops it."""
+        super().leave()
+        self._parts = None
+
+    def __call__(self) -> bool:
+        """Take one part through the mux; False if the run is over."""
+        with self._lock:
+            if self.is_over or self._parts is None:
+                return False
+            self.has_begun = True
+            try:
+                part = next(self._parts)
+                for event in self.bridge.events_of(part):
+                    self.mux.push(event)
+            except StopIteration:
+                self._conclude()
+            except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
+                self._fail(error)
+            except BaseException:
+                self._stop()
+                raise
+            return True
+
+    def _conclude(self) -> None:
+        self.is_over = True
+        try:
+            for event in self.bridge.rest():
+                self.mux.push(event)
+            self.mux.close()
+        except Exception as error:  # noqa: BLE001  a transformer's error is the run's
+            self.mux.fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.is_over = True
+        self._close_parts()
+        self.mux.fail(error)
+
+    def _close_parts(self) -> None:
+        if (close := getattr(self._parts, "close", None)) is not None:
+            close()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        try:
+            self._close_parts()
+        finally:
+            self.mux.close()
+
+    def abort(self) -> None:
+        """Stop the run and wait for the nodes that are running."""
+        if (stop := getattr(self._parts, "stop", None)) is not None and self.has_begun:
+            stop()  # another thread may be pulling: it must come back before the stream can be closed
+        with self._lock:
+            if not self.is_over:
+                self._stop()
+
+
+class AsyncGraphPump(_BasePump):
+    """Pulls an async run: one reader at a time, in its own task, while others wait for that part."""
+
+    def __init__(self, parts: AsyncIterator[Any] | None, mux: StreamMux) -> None:
+        super().__init__(mux)
+        self._parts = parts
+        self._is_pulling = False
+        self._bell = Bell()
+        self._closing: asyncio.Task[None] | None = None
+
+    def leave(self) -> None:
+        """Let go of the graph's stream, which stops it."""
+        super().leave()
+        self._parts = None
+
+    async def __call__(self) -> bool:
+        """Take one part through the mux, or wait until another reader has; False if the run is over."""
+        if self._is_pulling:
+            await self._bell.wait()
+            return True
+        if self.is_over or self._parts is None:
+            return False
+        self._is_pulling = self.has_begun = True
+        try:
+            await self._pull(self._parts)
+        finally:
+            self._is_pulling = False
+            has_company = self._bell.has_waiters
+            self._bell.ring()
+        if has_company:
+            await asyncio.sleep(0)  # else a run that never waits would be read by one reader alone
+        return True
+
+    async def _pull(self, parts: AsyncIterator[Any]) -> None:
+        try:
+            part = await anext(parts)
+            for event in self.bridge.events_of(part):
+                await self.mux.apush(event)
+        except StopAsyncIteration:
+            await self._conclude()
+        except RunClosed:
+            if not self.is_over:
+                raise
+        except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
+            await self._fail(error)
+        except BaseException:
+            # The reader was cancelled, so nothing may stand after an await: the run has been stopped in that instant.
+            self.stop_now()
+            raise
+
+    async def _conclude(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        try:
+            for event in self.bridge.rest():
+                await self.mux.apush(event)
+            await self.mux.aclose()
+        except Exception as error:  # noqa: BLE001  a transformer's error is the run's
+            await self.mux.afail(error)
+
+    async def _fail(self, error: Exception) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        if (close := getattr(self._parts, "aclose", None)) is not None:
+            await close()
+        await self.mux.afail(error)
+
+    def stop_now(self) -> None:
+        """Stop the run in one synchronous step; what takes time goes on in a task that ``abort()`` waits for."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if (stop := getattr(self._parts, "stop", None)) is not None:
+            stop()
+        self.mux.cancel_scheduled()
+        self._closing = asyncio.get_running_loop().create_task(self._close())
+
+    async def _close(self) -> None:
+        while self._is_pulling:
+            await self._bell.wait()
+        try:
+            if (close := getattr(self._parts, "aclose", None)) is not None:
+                await close()
+        finally:
+            await self.mux.aclose()
+
+    async def abort(self) -> None:
+        """Stop the run and wait for its nodes, which are cancelled; in a cancelled scope the waiting goes on without us."""
+        self.stop_now()
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
