@@ -36,7 +36,7 @@ check: $(VENV)/.dev ## lint, format, types, layers, changelog fragments
 
 cover: $(VENV)/.dev ## run the tests and require full coverage of the deciding rooms
 	$(BIN)/coverage run -m pytest $(ARGS)
-	$(BIN)/coverage report --fail-under=100 --include="tracegraph/engine/*,tracegraph/channels/*,tracegraph/graph/*,tracegraph/events.py"
+	$(BIN)/coverage report --fail-under=100 --include="tracegraph/engine/*,tracegraph/channels/*,tracegraph/graph/*,tracegraph/events/*"
 
 bench: $(VENV)/.bench ## compare with langgraph, alternating
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
@@ -19,6 +19,7 @@ __all__ = [
     "GraphOutput",
     "Interrupt",
     "Overwrite",
+    "PartMeta",
     "PregelTask",
     "RetryPolicy",
     "Send",
@@ -47,10 +48,46 @@ Durability: TypeAlias = Literal["sync", "async", "exit"]
 Checkpointer: TypeAlias = Any
 """``None`` (inherit), ``True``/``False`` (own/none in a subgraph), or a saver."""
 
-StreamPart: TypeAlias = dict[str, Any]
-"""``{"type": mode, "ns": namespace, "data": payload}``, what ``stream(version="v2")`` yields."""
 
 N = TypeVar("N")
+
+
+@dataclass(slots=True)
+class PartMeta:
+    """What a part of a stream belongs to: :attr:`StreamPart.meta`.
+
+    ``seq`` counts the parts of one ``stream`` call from 1 without a gap, ``event_seq`` is the number of the event the part
+    is made of. ``span_id`` is that of the task or call, where the event is about one that has a span, else the run's; both
+    ids are hex texts as in W3C traceparents, and None in a run without spans.
+    """
+
+    seq: int
+    event_seq: int
+    run_id: str
+    trace_id: str | None
+    span_id: str | None
+    step: int
+
+
+class StreamPart(dict[str, Any]):
+    """``{"type": mode, "ns": namespace, "data": payload}``, what ``stream(version="v2")`` yields.
+
+    What it belongs to is an attribute and no key, so it is a plain dict to whoever does not ask.
+
+    >>> part = StreamPart({"type": "custom", "ns": (), "data": 1}, PartMeta(1, 5, "r", None, None, 0))
+    >>> part["data"], part.meta.event_seq
+    (1, 5)
+    """
+
+    __slots__ = ("meta",)
+    meta: PartMeta
+
+    def __init__(self, content: Mapping[str, Any], meta: PartMeta) -> None:
+        super().__init__(content)
+        self.meta = meta
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StreamPart, (dict(self), self.meta)
 
 
 @final

@@ -17,6 +17,7 @@ from tracegraph.events import (
     BranchEnded,
     BranchStarted,
     CacheLooked,
+    CheckpointReached,
     CheckpointSaved,
     CheckpointStarted,
     CustomEmitted,
@@ -25,6 +26,7 @@ from tracegraph.events import (
     Event,
     Interrupted,
     JoinStarved,
+    MessagePushed,
     ModelEnded,
     ModelStarted,
     ModelToken,
@@ -140,7 +142,7 @@ class HandlerObserver:
                 return self._of_the_loop(event)
             case StateUpdated() | CheckpointStarted() | CacheLooked() | ErrorHandled() | Drained() | JoinStarved():
                 return None
-            case UnknownKeyIgnored() | ReportIgnored() | ObserverFailed() | TurnTaken():
+            case UnknownKeyIgnored() | ReportIgnored() | ObserverFailed() | TurnTaken() | CheckpointReached() | MessagePushed():
                 return None
 
     def _is_below_top(self, event: Event) -> bool:

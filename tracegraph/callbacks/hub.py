@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
+from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
 from tracegraph.events import AttemptStarted, Event, ObserverFailed, TaskStarted
@@ -54,6 +55,7 @@ class Hub:
         "fatal",
         "handler_lock",
         "is_stopping",
+        "reads_tokens",
         "wants",
     )
 
@@ -71,6 +73,8 @@ class Hub:
         self.is_stopping = False
         """Closing: no run of the tree hands out another task."""
         self.wants = 0
+        self.reads_tokens = False
+        """Somebody shows what models say while they say it."""
         self._observers: tuple[Observer, ...] = ()
         self._scopes: tuple[ScopedObserver, ...] = ()
         self._table: dict[type, tuple[Observer, ...]] = {}
@@ -80,6 +84,7 @@ class Hub:
         self._observers = observers
         self._scopes = tuple(o for o in observers if isinstance(o, ScopedObserver))
         self._table = {}
+        self.reads_tokens = any(getattr(observer, "reads_tokens", False) for observer in observers)
         self.wants = 0
         for observer in observers:
             self.wants |= observer.wants
@@ -134,6 +139,16 @@ class Hub:
                     of_task = None if task_id is None else traceparent(task_id)
                     return tuple(found for found in (of_task, traceparent()) if found is not None)
         return ()
+
+    def span_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> str | None:
+        """Return the W3C traceparent of a call's span, else its task's, else the run's; None where no observer makes spans."""
+        for observer in self._observers:
+            span_of = getattr(observer, "span_of", None)
+            if span_of is not None:
+                with self._lock:
+                    found: str | None = span_of(run_id, task_id, call_id)
+                    return found
+        return None
 
     @property
     def has_scopes(self) -> bool:

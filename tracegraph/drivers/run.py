@@ -160,6 +160,7 @@ class Run(ABC):
             launch.input is None or isinstance(launch.input, Command),
             spec.checkpoint_id,
             launch.topology.output_channels,
+            launch.topology.stream_channels,
         )
         attach = None
         if launch.span_factory is not None:

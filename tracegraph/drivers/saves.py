@@ -55,11 +55,11 @@ class SaverPort:
     __slots__ = (
         "_checks_head",
         "_configurable",
-        "_extras",
         "_metadata",
         "_place",
         "_takes_path",
         "does_io",
+        "extras",
         "newest",
         "ns",
         "saver",
@@ -84,9 +84,10 @@ class SaverPort:
         self.does_io: bool = getattr(saver, "does_io", True)
         self._configurable = {**configurable, "thread_id": thread_id, "checkpoint_ns": ns}
         self._metadata = dict(metadata)
-        # For a saver that takes groups, what checkpoints take over of the run's metadata is looked up once.
         self._place = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
-        self._extras = get_checkpoint_metadata({"configurable": self._configurable, "metadata": self._metadata}, {})
+        config = {"configurable": self._configurable, "metadata": self._metadata}
+        self.extras: Mapping[str, Any] = get_checkpoint_metadata(config, {})
+        """What checkpoints take over of the run's metadata, looked up once."""
         self.newest = newest or Newest()
         """Shared with the runs around and inside: all of a thread's ids sort by age, whoever's clock made the first."""
         self.trace: tuple[str, ...] = ()
@@ -119,11 +120,8 @@ class SaverPort:
     def _call(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """Return the saver method that stores *saves*, its arguments and keywords."""
         for save in saves:
-            if isinstance(save, SaveCheckpoint):
-                if self.trace:
-                    save.metadata[TRACE] = list(self.trace)
-                if self.stores_groups and self._extras:
-                    save.metadata = {**self._extras, **save.metadata}
+            if isinstance(save, SaveCheckpoint) and self.trace:
+                save.metadata[TRACE] = list(self.trace)
         if self.stores_groups:
             return "put_group", (self._place, saves), {}
         (save,) = saves

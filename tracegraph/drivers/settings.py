@@ -31,6 +31,7 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
         interrupt_before=launch.interrupt_before,
         interrupt_after=launch.interrupt_after,
         parents=launch.parents,
+        metadata={} if saver is None else saver.extras,
         is_checked=is_checked,
         is_strict=launch.is_strict,
     )

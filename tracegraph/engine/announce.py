@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tracegraph.engine.actions import Decision
+from tracegraph.engine.identity import task_namespace, without_ids
 from tracegraph.engine.retry import policies_of
 from tracegraph.engine.settings import RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.events import (
     AttemptEnded,
     AttemptStarted,
+    CheckpointReached,
+    CheckpointTask,
     ReportIgnored,
     SuperstepEnded,
     SuperstepStarted,
@@ -21,19 +25,23 @@ from tracegraph.events import (
     UnknownKeyIgnored,
 )
 
+if TYPE_CHECKING:
+    from tracegraph.engine.engine import Engine
+
 __all__ = ["Announcer"]
 
 
 class Announcer:
     """Makes the events of one run. The ``wants_...`` flags let the hot path skip a call that would build nothing."""
 
-    __slots__ = ("ns", "run_id", "settings", "wants", "wants_starts", "wants_steps", "wants_tasks")
+    __slots__ = ("ns", "run_id", "settings", "wants", "wants_checkpoints", "wants_starts", "wants_steps", "wants_tasks")
 
     def __init__(self, settings: RunSettings) -> None:
         self.settings = settings
         self.run_id = settings.run_id
         self.ns = settings.ns
         self.wants = settings.wants
+        self.wants_checkpoints = bool(settings.wants & CheckpointReached.bit)
         self.wants_steps = bool(settings.wants & (SuperstepStarted.bit | SuperstepEnded.bit))
         self.wants_starts = bool(settings.wants & (TaskStarted.bit | AttemptStarted.bit))
         self.wants_tasks = bool(settings.wants & (TaskEnded.bit | AttemptEnded.bit | UnknownKeyIgnored.bit))
@@ -43,11 +51,35 @@ class Announcer:
         if self.wants & SuperstepStarted.bit:
             settings = self.settings
             planned = tuple(
-                TaskPlanned(t.id, t.node.name, t.path, t.triggers, t.input, t.node.is_hidden, t.node.metadata, t.node.tags)
+                TaskPlanned(
+                    t.id, t.node.name, t.path, t.triggers, t.input, t.node.is_hidden, t.node.metadata, t.node.tags,
+                    t.node.mapper if t.is_mapped else None,
+                )
                 for t in tasks
-            )
+            )  # fmt: skip
             has_span = len(tasks) > 1 or (settings.does_io and settings.durability == "sync")
             decision.events.append(SuperstepStarted(self.run_id, self.ns, tasks[0].step, at_ns, planned, has_span, checkpoint_id))
+
+    def checkpoint_reached(self, engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: int) -> None:
+        """Announce that the run stands at a checkpoint, and that *tasks* follow from it."""
+        saving = engine.saving
+        if not saving.is_on or saving.checkpoint_id is None:
+            return
+        metadata, parent_id = saving.current()
+        planned = tuple(CheckpointTask(t.id, t.node.name, engine.pending.stored(t), _state_ns(t)) for t in tasks)
+        decision.events.append(
+            CheckpointReached(
+                self.run_id,
+                self.ns,
+                metadata["step"],
+                at_ns,
+                saving.checkpoint_id,
+                parent_id,
+                metadata,
+                engine.store.values,
+                planned,
+            )
+        )
 
     def superstep_ended(
         self, decision: Decision, tasks: Sequence[Task], updated: frozenset[str] | None, checkpoint_id: str | None, at_ns: int
@@ -124,3 +156,12 @@ class Announcer:
             decision.events.append(
                 ReportIgnored(self.run_id, self.ns, task.step, at_ns, task.id, task.node.name, attempt, report)
             )
+
+
+def _state_ns(task: Task) -> str | None:
+    """Return where the state of a task's subgraph is filed: without ids if it lives on between calls."""
+    child = task.node.subgraph
+    if child is None:
+        return None
+    found = task_namespace(task.ns, task.node.name, task.id)
+    return without_ids(found) if child.checkpointer is True else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,10 @@ class PendingWrites:
         self._answers: Mapping[str, Any] = begin.answers
         self._reopened = tuple(begin.reopened)
         self._carried = begin.carried
+
+    def stored(self, task: Task) -> Sequence[Write]:
+        """Return what is stored of a task."""
+        return self._by_task.get(task.id, ())
 
     def of_commands(self) -> list[Write]:
         """Return the stored writes that no task made."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
@@ -69,7 +69,9 @@ class Saving:
         "_head_id",
         "_is_first_unchecked",
         "_last",
+        "_loaded",
         "_order",
+        "_parent_id",
         "_parked",
         "_settings",
         "_told",
@@ -89,7 +91,9 @@ class Saving:
         self._parked: dict[str, SaveWrites] = {}
         """exit durability: the writes of the current superstep's tasks."""
         self._last: tuple[Source, int, Sequence[str] | None] | None = None
-        """exit durability: what the final checkpoint will say about itself."""
+        """What the newest checkpoint of this run says about itself."""
+        self._loaded = begin.saved
+        self._parent_id: str | None = None
         self._is_first_unchecked = begin.is_addressed
         self.detours = begin.detours
         self.checkpoint_id: str | None = None
@@ -139,6 +143,8 @@ class Saving:
         parent_id = self.checkpoint_id
         self._at(self._settings.new_checkpoint_id(parent_id, step))
         self._last = (source, step, updated)
+        # Under exit durability none of those in between is stored.
+        self._parent_id = self._head_id if self._settings.durability == "exit" else parent_id
         self._parked.clear()
         if self._settings.durability != "exit":
             self._put(decision, store, parent_id, at_ns)
@@ -160,7 +166,7 @@ class Saving:
         changed, grown = store.take_changes()
         action = SaveCheckpoint(
             checkpoint=checkpoint_record(store, self.checkpoint_id, at_ns, updated),
-            metadata=checkpoint_metadata(source, step, settings.parents, self.detours),
+            metadata=self._metadata(source, step),
             new_versions=changed,
             parent_id=parent_id,
             expect_head=MISSING if self._is_first_unchecked else parent_id,
@@ -185,6 +191,18 @@ class Saving:
             )
             decision.events.append(action.started)
         self._issue(decision, action)
+
+    def _metadata(self, source: Source, step: int) -> CheckpointMetadata:
+        made = checkpoint_metadata(source, step, self._settings.parents, self.detours)
+        return cast("CheckpointMetadata", {**self._settings.metadata, **made}) if self._settings.metadata else made
+
+    def current(self) -> tuple[Mapping[str, Any], str | None]:
+        """Return the metadata of the checkpoint the run stands at, and its parent's id."""
+        if self._last is not None:
+            return self._metadata(self._last[0], self._last[1]), self._parent_id
+        assert self._loaded is not None
+        before = self._loaded.parent_config
+        return self._loaded.metadata, None if before is None else before["configurable"]["checkpoint_id"]
 
     def _issue(self, decision: Decision, action: SaveCheckpoint | SaveWrites) -> None:
         self._order += 1

@@ -38,6 +38,8 @@ class RunSettings:
     interrupt_after: frozenset[str] | str = frozenset()
     parents: Mapping[str, str] = field(default_factory=dict)
     """Enclosing graphs' namespaces and the checkpoints they were at."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What the run's checkpoints say beside source, step and parents."""
     is_checked: bool = False
     """Check the invariants after every report."""
     is_strict: bool = False

@@ -26,6 +26,8 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
         _stop_at_limit(engine, decision, at_ns)
         return
     tasks = engine.plan()
+    if engine.announce.wants_checkpoints:
+        engine.announce.checkpoint_reached(engine, decision, tasks, at_ns)
     if not tasks:
         finish(engine, decision, "completed", at_ns)
         return
@@ -107,6 +109,8 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     engine.tasks = []
     engine.producers = producers
     if settings.interrupt_after and _is_breakpoint(engine, settings.interrupt_after, tasks):
+        if engine.announce.wants_checkpoints:
+            engine.announce.checkpoint_reached(engine, decision, engine.plan(), at_ns)
         _pause(engine, decision, "interrupt_after", at_ns)
 
 
@@ -149,7 +153,10 @@ def _drain(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: int
 
 def _stop_at_limit(engine: Engine, decision: Decision, at_ns: int) -> None:
     limit = engine.settings.recursion_limit
-    names = tuple(task.node.name for task in engine.plan())
+    tasks = engine.plan()
+    if engine.announce.wants_checkpoints:
+        engine.announce.checkpoint_reached(engine, decision, tasks, at_ns)
+    names = tuple(task.node.name for task in tasks)
     error = GraphRecursionError(
         f"{limit} supersteps were not enough to finish; next would be {', '.join(map(repr, names)) or 'nothing'}. "
         "Raise recursion_limit in the config, or check the condition that should end the loop",

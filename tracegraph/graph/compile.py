@@ -21,12 +21,13 @@ from tracegraph.graph.arguments import node_names
 from tracegraph.graph.branch import Branch, Targets
 from tracegraph.graph.discovery import find_subgraph
 from tracegraph.graph.jsonschema import context_jsonschema, schema_jsonschema, schema_model
-from tracegraph.graph.schema import Field, nested_fields
+from tracegraph.graph.schema import Field, Schemas, nested_fields
 from tracegraph.graph.specs import NodeSpec
 from tracegraph.graph.trusted import with_classes_of
 from tracegraph.graph.validation import DEFAULT_HANDLER, check_checkpointer, check_definition
 from tracegraph.graph.writer import StateWriter
 from tracegraph.pregel import Pregel
+from tracegraph.stream.parts import Typed
 from tracegraph.types import Send
 from tracegraph.typing import ContextT, InputT, OutputT, StateT
 
@@ -234,6 +235,8 @@ def compile_graph(
         concurrent_runs=concurrent_runs,
         **options,
     )
+    compiled.typed_output = _typed(schemas, snapshot.output_schema)
+    compiled.typed_state = _typed(schemas, snapshot.state_schema)
     compiled.checkpointer = with_classes_of(checkpointer, _all_schemas(compiled))
     return compiled
 
@@ -242,6 +245,11 @@ def _all_schemas(compiled: CompiledStateGraph[Any, Any, Any, Any]) -> list[Any]:
     """Return the schemas of a graph and of its subgraphs, which save with its saver."""
     graphs = [compiled, *(graph for _name, graph in compiled.get_subgraphs(recurse=True))]
     return [schema for graph in graphs if isinstance(graph, CompiledStateGraph) for schema in graph.builder.schemas.fields]
+
+
+def _typed(schemas: Schemas, schema: Any) -> Typed | None:
+    make = schemas.mapper(schema)
+    return None if make is None else Typed(make, list(schemas.fields[schema]))
 
 
 def _view(names: tuple[str, ...]) -> str | tuple[str, ...]:

@@ -25,6 +25,7 @@ from tracegraph.pregel.snapshot import state_flow
 from tracegraph.pregel.stream_events import checked_factories, flat_events, open_async_run, open_run, refuse_version
 from tracegraph.pregel.streaming import StreamPlan, checked_keys, of_parts
 from tracegraph.pregel.validation import check_graph, refuse_unsupported
+from tracegraph.stream.parts import Typed
 from tracegraph.stream.readers import AsyncPartReader, PartReader
 from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.run import GraphRunStream
@@ -42,6 +43,10 @@ class Pregel:
     """
 
     is_compiled_graph: ClassVar[bool] = True
+    typed_output: Typed | None = None
+    """Makes an instance of the output schema of values, where that is a dataclass or a Pydantic model."""
+    typed_state: Typed | None = None
+    """The same for the state."""
 
     def __init__(
         self,
@@ -391,7 +396,16 @@ class Pregel:
 
     def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, subgraphs: bool, version: str) -> StreamPlan:
         keys = self.stream_channels if output_keys is None else checked_keys(self, output_keys)
-        return StreamPlan(mode, print_mode, keys, subgraphs=subgraphs, is_eager=self.stream_eager, version=version)
+        return StreamPlan(
+            mode,
+            print_mode,
+            keys,
+            subgraphs=subgraphs,
+            is_eager=self.stream_eager,
+            version=version,
+            output=self.typed_output if keys is self.stream_channels or keys is self.output_channels else None,
+            state=self.typed_state,
+        )
 
     def plan_stream(self, options: dict[str, Any]) -> StreamPlan:
         """Take what a stream shows out of the *options* of a call, checked."""
@@ -427,7 +441,8 @@ class Pregel:
         if output_keys is not None:
             value = run.read_output(checked_keys(self, output_keys))
         if version == "v2":
-            return GraphOutput(value, finish.interrupts)
+            typed = self.typed_output if output_keys is None else None
+            return GraphOutput(value if typed is None else typed(value), finish.interrupts)
         if finish.interrupts:
             shown = list(finish.interrupts)
             return {**value, "__interrupt__": shown} if isinstance(value, dict) else {"__interrupt__": shown}

@@ -12,7 +12,6 @@ from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.pregel.launch import CallOptions, make_launch
 from tracegraph.stream.flat.choice import EventChoice
 from tracegraph.stream.flat.handler import FlatEvents
-from tracegraph.stream.parts import SUPPORTED_MODES
 from tracegraph.stream.readers import AsyncPartReader
 from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.lifecycle import LifecycleTransformer
@@ -96,9 +95,7 @@ def _scope() -> tuple[str, ...]:
 
 
 def _modes(mux: StreamMux) -> list[str]:
-    built_in = {mode for t in mux.transformers if type(t) in _BUILT_IN for mode in t.required_stream_modes}
-    wanted = dict.fromkeys(mode for transformer in mux.transformers for mode in transformer.required_stream_modes)
-    return [mode for mode in wanted if mode in SUPPORTED_MODES or mode not in built_in]
+    return list(dict.fromkeys(mode for transformer in mux.transformers for mode in transformer.required_stream_modes))
 
 
 def flat_events(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.engine.nesting import NestedKeys
 from tracegraph.errors import InvalidInputError
-from tracegraph.stream.parts import Part, Shape, checked_modes
+from tracegraph.stream.joining import Joining
+from tracegraph.stream.parts import Part, Shape, Typed, checked_modes
 from tracegraph.stream.projector import Projector
 from tracegraph.types import GraphOutput
 
@@ -27,14 +29,24 @@ class StreamPlan:
     """What a ``stream`` call asked for, checked at the call."""
 
     def __init__(
-        self, mode: Any, print_mode: Any, output_keys: str | Sequence[str], *, subgraphs: bool, is_eager: bool, version: str
+        self,
+        mode: Any,
+        print_mode: Any,
+        output_keys: str | Sequence[str],
+        *,
+        subgraphs: bool,
+        is_eager: bool,
+        version: str,
+        output: Typed | None = None,
+        state: Typed | None = None,
     ) -> None:
         self._modes = checked_modes(mode)
         self._printed = frozenset(checked_modes(print_mode))
         self._subgraphs = subgraphs
         self._keys = output_keys
         self._is_eager = is_eager
-        self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter()
+        self._is_joinable = version == "v2"
+        self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter(output, state)
 
     def prepare(self, launch: Launch) -> None:
         """Tell the driver that somebody reads while it runs."""
@@ -44,6 +56,7 @@ class StreamPlan:
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
         wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
+        count = itertools.count(1)
 
         def sink(part: Part) -> None:
             if part.mode in printed:
@@ -51,6 +64,8 @@ class StreamPlan:
             if part.mode in wanted and take is not None:
                 take(part)
             elif part.mode in wanted:
+                if part.meta is not None:
+                    part.meta.seq = next(count)
                 parts.append(part)
                 run.ring()
 
@@ -61,6 +76,7 @@ class StreamPlan:
             subgraphs=self._subgraphs,
             output_keys=self._keys,
             sink=sink,
+            meta=Joining(run.hub.span_of) if self._is_joinable else None,
         )
         run.launch.own_observers = [*run.launch.own_observers, projector]
 

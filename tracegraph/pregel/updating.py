@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import UUID, uuid5
 
 from tracegraph.config import RunnableConfig, RunSpec
@@ -46,6 +46,7 @@ from tracegraph.types import StateUpdate
 
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
+    from tracegraph.records import CheckpointMetadata
 
 __all__ = ["abulk_update_state", "aupdate_state", "bulk_update_state", "update_flow", "update_state"]
 
@@ -399,9 +400,10 @@ def _save(edit: _Edit, source: Literal["input", "update", "fork"], step: int, *,
     made = port.new_checkpoint_id(edit.head_id, step)
     hangs_on = parent_id if source == "fork" else edit.base_id
     changed, grown = store.take_changes()
+    about = checkpoint_metadata(source, step, edit.parents, edit.detours(made))
     order = SaveCheckpoint(
         checkpoint=checkpoint_record(store, made, time.time_ns(), None),
-        metadata=checkpoint_metadata(source, step, edit.parents, edit.detours(made)),
+        metadata=cast("CheckpointMetadata", {**port.extras, **about}),
         new_versions=changed,
         parent_id=hangs_on,
         expect_head=MISSING if edit.is_addressed else hangs_on,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Literal
 
+from tracegraph.constants import START
 from tracegraph.errors import InvalidInputError
+from tracegraph.stream.modes import MODES
+from tracegraph.types import PartMeta, StreamPart
 
-__all__ = ["SUPPORTED_MODES", "Part", "Shape", "checked_modes"]
-
-SUPPORTED_MODES: Final = ("values", "updates", "custom")
-_LATER_MODES: Final = frozenset({"messages", "tasks", "checkpoints", "debug", "tools", "events"})
+__all__ = ["Part", "Shape", "Typed", "checked_modes"]
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class Part:
     ns: tuple[str, ...]
     data: Any
     interrupts: tuple[Any, ...] = ()
+    meta: PartMeta | None = None
 
 
 def checked_modes(modes: str | Sequence[str]) -> tuple[str, ...]:
@@ -32,10 +34,37 @@ def checked_modes(modes: str | Sequence[str]) -> tuple[str, ...]:
     """
     found = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in found:
-        if mode not in SUPPORTED_MODES:
-            what = "is not supported yet" if mode in _LATER_MODES else "does not exist"
-            raise InvalidInputError(f"stream mode {mode!r} {what}; there are {', '.join(map(repr, SUPPORTED_MODES))}")
+        if mode not in MODES:
+            raise InvalidInputError(f"stream mode {mode!r} does not exist; there are {', '.join(map(repr, sorted(MODES)))}")
     return found
+
+
+class Typed:
+    """Makes an instance of a schema of values, for the streamed graph's own parts.
+
+    Values that make none (yet) are shown as the dict they are, for the reader is not who should learn of it.
+    """
+
+    def __init__(self, make: Callable[[Any], Any], names: Sequence[str]) -> None:
+        self._make = make
+        self._names = names
+
+    def __call__(self, values: Any) -> Any:
+        """Return an instance made of *values*, or *values*."""
+        if not isinstance(values, dict):
+            return values
+        try:
+            return self._make({name: values[name] for name in self._names if name in values})
+        except (TypeError, ValueError):  # pydantic's errors are ValueErrors
+            return values
+
+    def in_checkpoint(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what ``checkpoints`` or ``debug`` shows, with its values typed, once the input is among them."""
+        if data.get("type") == "checkpoint":
+            return {**data, "payload": self.in_checkpoint(data["payload"])}
+        if "values" not in data or START in data["next"]:
+            return data
+        return {**data, "values": self(data["values"])}
 
 
 @dataclass(slots=True)
@@ -54,20 +83,26 @@ class Shape:
             raise InvalidInputError(f"version must be 'v1' or 'v2', not {version!r}")
         return cls(not isinstance(modes, str), subgraphs, version)  # type: ignore[arg-type]  # checked above
 
-    def formatter(self) -> Callable[[Part], Any]:
-        """Return the function that makes what the caller gets of a part."""
+    def formatter(self, output: Typed | None = None, state: Typed | None = None) -> Callable[[Part], Any]:
+        """Return the function that makes what the caller gets of a part; *output* and *state* type values in version 2."""
         if self.version == "v2":
-            return _as_dict
+            return partial(_as_dict, output, state)
         if self.is_tagged:
             return _ns_mode_data if self.has_namespace else _mode_data
         return _ns_data if self.has_namespace else _data
 
 
-def _as_dict(part: Part) -> dict[str, Any]:
-    made = {"type": part.mode, "ns": part.ns, "data": part.data}
+def _as_dict(output: Typed | None, state: Typed | None, part: Part) -> StreamPart:
+    data = part.data
+    content = {"type": part.mode, "ns": part.ns, "data": data}
     if part.mode == "values":
-        made["interrupts"] = part.interrupts
-    return made
+        if output is not None and not part.ns:
+            content["data"] = output(data)
+        content["interrupts"] = part.interrupts
+    elif state is not None and not part.ns and part.mode in ("checkpoints", "debug"):
+        content["data"] = state.in_checkpoint(data)
+    assert part.meta is not None
+    return StreamPart(content, part.meta)
 
 
 def _ns_mode_data(part: Part) -> Any:

@@ -58,7 +58,9 @@ class SpanObserver:
             events.StateUpdated,  # values are content
             events.BranchStarted,  # routing costs no time of its own; where it led shows in the next step
             events.BranchEnded,
+            events.CheckpointReached,  # as the ones above: values, and what the next step will show
             events.CustomEmitted,  # content, in any volume
+            events.MessagePushed,
             events.UnknownKeyIgnored,  # a matter for logs, as the next one
             events.ReportIgnored,
         }
@@ -104,6 +106,16 @@ class SpanObserver:
             if (context := run.context_of(task_id)) is not None:
                 return format_traceparent(context)
         return None
+
+    def span_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> str | None:
+        """Return the W3C traceparent of a call's span, else of its task's, else of the run's; None after the run's end."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        context = run.span.get_span_context() if task_id is None else run.context_of(task_id) or run.span.get_span_context()
+        if call_id is not None and task_id is not None and (call := (self._calls(run_id, task_id) or {}).get(call_id)):
+            context = call.span.get_span_context()
+        return format_traceparent(context)
 
     def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
         """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""

@@ -12,28 +12,44 @@ save of step n may end in step n+1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
+from tracegraph.events.base import BaseEvent
+from tracegraph.events.calls import (
+    ModelEnded,
+    ModelStarted,
+    ModelToken,
+    RetrievalEnded,
+    RetrievalStarted,
+    ToolEnded,
+    ToolStarted,
+)
 from tracegraph.records import Write
-from tracegraph.types import Interrupt
+
+if TYPE_CHECKING:
+    from tracegraph.types import Interrupt
 
 __all__ = [
     "AttemptEnded",
     "AttemptStarted",
+    "BaseEvent",
     "BranchEnded",
     "BranchStarted",
     "CacheLooked",
+    "CheckpointReached",
     "CheckpointSaved",
     "CheckpointStarted",
+    "CheckpointTask",
     "CustomEmitted",
     "Drained",
     "ErrorHandled",
     "Event",
     "Interrupted",
     "JoinStarved",
+    "MessagePushed",
     "ModelEnded",
     "ModelStarted",
     "ModelToken",
@@ -69,17 +85,7 @@ TaskStatus: TypeAlias = Literal["completed", "interrupted", "failed", "cancelled
 
 
 @dataclass(slots=True)
-class _Event:
-    bit: ClassVar[int] = 0
-    run_id: UUID
-    ns: str
-    step: int
-    at_ns: int
-    seq: int = field(init=False, default=0)
-
-
-@dataclass(slots=True)
-class RunStarted(_Event):
+class RunStarted(BaseEvent):
     """A run, root or nested, began. ``parent_task_id`` is the task whose code started a nested run."""
 
     parent_run_id: UUID | None
@@ -95,10 +101,12 @@ class RunStarted(_Event):
     checkpoint_id: str | None
     output_keys: str | tuple[str, ...] = ()
     """Channels of its output."""
+    stream_keys: str | tuple[str, ...] = ()
+    """Channels that its streams and snapshots show."""
 
 
 @dataclass(slots=True)
-class RunEnded(_Event):
+class RunEnded(BaseEvent):
     """A run ended, in whatever way; published exactly once for each RunStarted."""
 
     name: str
@@ -121,10 +129,12 @@ class TaskPlanned:
     is_hidden: bool
     metadata: Mapping[str, Any] | None
     tags: Sequence[str]
+    mapper: Callable[[Any], Any] | None = None
+    """Makes what the node gets of ``input``, where that is a dataclass or a Pydantic model; it may raise."""
 
 
 @dataclass(slots=True)
-class SuperstepStarted(_Event):
+class SuperstepStarted(BaseEvent):
     """A superstep was planned. ``has_span``: worth a span of its own (several tasks, or awaited saver I/O)."""
 
     tasks: tuple[TaskPlanned, ...]
@@ -133,7 +143,7 @@ class SuperstepStarted(_Event):
 
 
 @dataclass(slots=True)
-class SuperstepEnded(_Event):
+class SuperstepEnded(BaseEvent):
     """A superstep's writes were applied (``completed``), or it stopped before that."""
 
     status: Literal["completed", "stopped"]
@@ -143,7 +153,7 @@ class SuperstepEnded(_Event):
 
 
 @dataclass(slots=True)
-class TaskStarted(_Event):
+class TaskStarted(BaseEvent):
     """A node task began; delivered inside the task's own Context.
 
     ``at_ns - planned_at_ns`` is its time in the queue. ``producer_id`` is the task that sent a Send.
@@ -165,7 +175,7 @@ class TaskStarted(_Event):
 
 
 @dataclass(slots=True)
-class TaskEnded(_Event):
+class TaskEnded(BaseEvent):
     """A node task ended for good. ``writes`` are what it wrote, routing included."""
 
     task_id: str
@@ -183,7 +193,7 @@ class TaskEnded(_Event):
 
 
 @dataclass(slots=True)
-class AttemptStarted(_Event):
+class AttemptStarted(BaseEvent):
     """One try of a task with a retry policy began; delivered inside the attempt's own Context."""
 
     task_id: str
@@ -192,7 +202,7 @@ class AttemptStarted(_Event):
 
 
 @dataclass(slots=True)
-class AttemptEnded(_Event):
+class AttemptEnded(BaseEvent):
     """One try ended; if ``will_retry`` the next one starts ``delay_s`` seconds later."""
 
     task_id: str
@@ -204,7 +214,7 @@ class AttemptEnded(_Event):
 
 
 @dataclass(slots=True)
-class BranchStarted(_Event):
+class BranchStarted(BaseEvent):
     """A conditional edge's path function is called, inside its node's task. ``position`` counts branches from 0."""
 
     task_id: str
@@ -214,7 +224,7 @@ class BranchStarted(_Event):
 
 
 @dataclass(slots=True)
-class BranchEnded(_Event):
+class BranchEnded(BaseEvent):
     """The path function returned where to go, or raised."""
 
     task_id: str
@@ -225,7 +235,7 @@ class BranchEnded(_Event):
 
 
 @dataclass(slots=True)
-class CacheLooked(_Event):
+class CacheLooked(BaseEvent):
     """The node cache was asked for a task's result."""
 
     task_id: str
@@ -234,7 +244,7 @@ class CacheLooked(_Event):
 
 
 @dataclass(slots=True)
-class StateUpdated(_Event):
+class StateUpdated(BaseEvent):
     """Channel values after a superstep (or as loaded by a resumed run). ``values`` is a mapping nobody changes.
 
     ``source``: ``loop`` (a superstep), ``resume`` (as loaded), ``pending`` (in memory only: what finished
@@ -247,7 +257,7 @@ class StateUpdated(_Event):
 
 
 @dataclass(slots=True)
-class CheckpointStarted(_Event):
+class CheckpointStarted(BaseEvent):
     """A checkpoint was handed to the saver."""
 
     checkpoint_id: str
@@ -259,7 +269,7 @@ class CheckpointStarted(_Event):
 
 
 @dataclass(slots=True)
-class CheckpointSaved(_Event):
+class CheckpointSaved(BaseEvent):
     """The saver stored the checkpoint, or failed to (``error``)."""
 
     checkpoint_id: str
@@ -270,7 +280,34 @@ class CheckpointSaved(_Event):
 
 
 @dataclass(slots=True)
-class Interrupted(_Event):
+class CheckpointTask:
+    """A task that follows from a checkpoint, with what is stored of it (an item of :class:`CheckpointReached`).
+
+    ``state_ns`` is where the state of the graph inside it is filed, None if there is none.
+    """
+
+    task_id: str
+    name: str
+    stored: Sequence[Write]
+    state_ns: str | None
+
+
+@dataclass(slots=True)
+class CheckpointReached(BaseEvent):
+    """The run stands at a checkpoint and has planned what follows from it; ``step`` is the checkpoint's.
+
+    Told of each checkpoint the run makes and of the one it goes on from; ``metadata`` is all that is stored as such.
+    """
+
+    checkpoint_id: str
+    parent_id: str | None
+    metadata: Mapping[str, Any]
+    values: Mapping[str, Any]
+    tasks: tuple[CheckpointTask, ...]
+
+
+@dataclass(slots=True)
+class Interrupted(BaseEvent):
     """A run pauses: ``pending`` questions, or a static breakpoint with no questions."""
 
     status: Literal["pending", "interrupt_before", "interrupt_after"]
@@ -279,7 +316,7 @@ class Interrupted(_Event):
 
 
 @dataclass(slots=True)
-class Resumed(_Event):
+class Resumed(BaseEvent):
     """A run goes on from a checkpoint. ``links`` are W3C traceparents of what it resumes, newest first."""
 
     checkpoint_id: str | None
@@ -288,7 +325,7 @@ class Resumed(_Event):
 
 
 @dataclass(slots=True)
-class ErrorHandled(_Event):
+class ErrorHandled(BaseEvent):
     """A failed task's error handler takes over."""
 
     task_id: str
@@ -298,14 +335,14 @@ class ErrorHandled(_Event):
 
 
 @dataclass(slots=True)
-class TurnTaken(_Event):
+class TurnTaken(BaseEvent):
     """A run of a graph whose runs take turns has its turn on the thread, after waiting so long for those before it."""
 
     waited_ns: int
 
 
 @dataclass(slots=True)
-class Drained(_Event):
+class Drained(BaseEvent):
     """The run stops between two supersteps because it was asked to."""
 
     reason: str
@@ -313,7 +350,7 @@ class Drained(_Event):
 
 
 @dataclass(slots=True)
-class JoinStarved(_Event):
+class JoinStarved(BaseEvent):
     """A run ended with a join that some, but not all, of its sources reached."""
 
     join: str
@@ -322,7 +359,7 @@ class JoinStarved(_Event):
 
 
 @dataclass(slots=True)
-class UnknownKeyIgnored(_Event):
+class UnknownKeyIgnored(BaseEvent):
     """A node (or the input) wrote a key that is no channel."""
 
     node: str
@@ -330,7 +367,7 @@ class UnknownKeyIgnored(_Event):
 
 
 @dataclass(slots=True)
-class ReportIgnored(_Event):
+class ReportIgnored(BaseEvent):
     """A report came too late to count: its attempt was cancelled or timed out."""
 
     task_id: str
@@ -340,7 +377,7 @@ class ReportIgnored(_Event):
 
 
 @dataclass(slots=True)
-class ObserverFailed(_Event):
+class ObserverFailed(BaseEvent):
     """An observer raised; published once per observer and run."""
 
     observer: str
@@ -349,7 +386,7 @@ class ObserverFailed(_Event):
 
 
 @dataclass(slots=True)
-class CustomEmitted(_Event):
+class CustomEmitted(BaseEvent):
     """Node code wrote to the stream, or dispatched a named event (``name``, else None)."""
 
     task_id: str
@@ -361,76 +398,13 @@ class CustomEmitted(_Event):
 
 
 @dataclass(slots=True)
-class _Call(_Event):
+class MessagePushed(BaseEvent):
+    """Node code put a message on the stream by itself."""
+
     task_id: str
-    call_id: UUID
-    parent_call_id: UUID | None
-    name: str
-
-
-@dataclass(slots=True)
-class ModelStarted(_Call):
-    """A model call began. ``messages``: list of message lists of a chat model, or list of prompts."""
-
-    serialized: Mapping[str, Any] | None
-    is_chat: bool
-    messages: Any
-    params: Mapping[str, Any]
-    tags: Sequence[str]
+    node: str
+    message: Any
     metadata: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class ModelToken(_Call):
-    """A model streamed a piece of its answer."""
-
-    token: Any
-    chunk: Any
-
-
-@dataclass(slots=True)
-class ModelEnded(_Call):
-    """A model call ended with a response or an error."""
-
-    response: Any
-    error: BaseException | None
-
-
-@dataclass(slots=True)
-class ToolStarted(_Call):
-    """A tool call began."""
-
-    serialized: Mapping[str, Any] | None
-    input: Any
-    tool_call_id: str | None
-    tags: Sequence[str]
-    metadata: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class ToolEnded(_Call):
-    """A tool call ended with an output or an error."""
-
-    output: Any
-    error: BaseException | None
-
-
-@dataclass(slots=True)
-class RetrievalStarted(_Call):
-    """A retriever was asked."""
-
-    serialized: Mapping[str, Any] | None
-    query: Any
-    tags: Sequence[str]
-    metadata: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class RetrievalEnded(_Call):
-    """A retriever answered with documents, or failed."""
-
-    documents: Any
-    error: BaseException | None
 
 
 Event: TypeAlias = (
@@ -448,6 +422,7 @@ Event: TypeAlias = (
     | StateUpdated
     | CheckpointStarted
     | CheckpointSaved
+    | CheckpointReached
     | Interrupted
     | Resumed
     | ErrorHandled
@@ -458,6 +433,7 @@ Event: TypeAlias = (
     | ReportIgnored
     | ObserverFailed
     | CustomEmitted
+    | MessagePushed
     | ModelStarted
     | ModelToken
     | ModelEnded
