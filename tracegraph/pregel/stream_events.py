@@ -18,6 +18,7 @@ from tracegraph.stream.v3.lifecycle import LifecycleTransformer
 from tracegraph.stream.v3.messages.transformer import MessagesTransformer
 from tracegraph.stream.v3.mux import StreamMux, TransformerFactory
 from tracegraph.stream.v3.projections import ValuesTransformer
+from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
 from tracegraph.stream.v3.run import GraphRunStream
 from tracegraph.stream.v3.subgraphs import SubgraphTransformer
 from tracegraph.stream.v3.transformer import StreamTransformer
@@ -95,7 +96,8 @@ def _scope() -> tuple[str, ...]:
 
 
 def _modes(mux: StreamMux) -> list[str]:
-    return list(dict.fromkeys(mode for transformer in mux.transformers for mode in transformer.required_stream_modes))
+    wanted = dict.fromkeys(mode for transformer in mux.transformers for mode in transformer.required_stream_modes)
+    return [MESSAGE_EVENTS if mode == "messages" else mode for mode in wanted]
 
 
 def flat_events(

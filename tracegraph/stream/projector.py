@@ -11,6 +11,7 @@ from tracegraph.constants import NS_SEP
 from tracegraph.events import Event, RunStarted, kinds
 from tracegraph.stream.modes import MODES, Mode, ShownRun
 from tracegraph.stream.parts import Part
+from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
 from tracegraph.types import PartMeta
 
 __all__ = ["Projector"]
@@ -43,7 +44,7 @@ class Projector:
         self.wants = kinds(RunStarted)
         for mode in self._modes:
             self.wants |= mode.wants
-        self.reads_tokens = "messages" in modes
+        self.reads_tokens = not {"messages", MESSAGE_EVENTS}.isdisjoint(modes)
         """Models should stream, even where their whole answer is asked for."""
         self._run_id = run_id
         self._runs: dict[UUID, ShownRun] = {}

@@ -9,16 +9,19 @@ from tracegraph.stream.modes.checkpoints import CheckpointsMode
 from tracegraph.stream.modes.custom import CustomMode
 from tracegraph.stream.modes.debug import DebugMode
 from tracegraph.stream.modes.events import EventsMode
+from tracegraph.stream.modes.message_events import MessageEventsMode
 from tracegraph.stream.modes.messages import MessagesMode
 from tracegraph.stream.modes.tasks import TasksMode
 from tracegraph.stream.modes.tools import ToolsMode
 from tracegraph.stream.modes.updates import UpdatesMode
 from tracegraph.stream.modes.values import ValuesMode
+from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
 
 __all__ = ["MODES", "Emit", "Mode", "ShownRun"]
 
 MODES: Final[dict[str, type[Mode]]] = {
     "messages": MessagesMode,
+    MESSAGE_EVENTS: MessageEventsMode,
     "updates": UpdatesMode,
     "values": ValuesMode,
     "tasks": TasksMode,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-__all__ = ["LifecyclePayload", "ProtocolEvent", "SubgraphStatus", "event_of", "own_event"]
+__all__ = ["MESSAGE_EVENTS", "LifecyclePayload", "ProtocolEvent", "SubgraphStatus", "event_of", "own_event"]
+
+MESSAGE_EVENTS: Final = "message-events"
+"""Stream mode of the runs here: ``messages`` as message events instead of chunks."""
 
 SubgraphStatus: TypeAlias = Literal["started", "completed", "failed", "interrupted", "drained"]
 
@@ -51,9 +54,10 @@ def event_of(part: Mapping[str, Any], scope: tuple[str, ...] = ()) -> ProtocolEv
     >>> event["method"], event["params"]["namespace"], event["params"]["data"]
     ('values', ['sub:1'], {'n': 1})
     """
-    event = own_event(part["type"], part["data"])
+    mode = part["type"]
+    event = own_event("messages" if mode == MESSAGE_EVENTS else mode, part["data"])
     event["params"]["namespace"] = [*scope, *part["ns"]]
-    if part["type"] == "values":
+    if mode == "values":
         event["params"]["interrupts"] = tuple(part.get("interrupts", ()))
     return event
 

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from tracegraph.errors import RunClosed
-from tracegraph.stream.v3.messages.bridge import MessageBridge
 from tracegraph.stream.v3.mux import StreamMux
+from tracegraph.stream.v3.protocol import event_of
 from tracegraph.stream.v3.pulling import Bell
 
 __all__ = ["AsyncGraphPump", "GraphPump"]
@@ -40,7 +40,6 @@ class _BasePump:
 
     def __init__(self, mux: StreamMux) -> None:
         self.mux = mux
-        self.bridge = MessageBridge(mux.scope)
         self.is_over = False
         self.has_begun = False
         self.holds = 0
@@ -76,8 +75,7 @@ class GraphPump(_BasePump):
             self.has_begun = True
             try:
                 part = next(self._parts)
-                for event in self.bridge.events_of(part):
-                    self.mux.push(event)
+                self.mux.push(event_of(part, self.mux.scope))
             except StopIteration:
                 self._conclude()
             except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
@@ -90,8 +88,6 @@ class GraphPump(_BasePump):
     def _conclude(self) -> None:
         self.is_over = True
         try:
-            for event in self.bridge.rest():
-                self.mux.push(event)
             self.mux.close()
         except Exception as error:  # noqa: BLE001  a transformer's error is the run's
             self.mux.fail(error)
@@ -157,8 +153,7 @@ class AsyncGraphPump(_BasePump):
     async def _pull(self, parts: AsyncIterator[Any]) -> None:
         try:
             part = await anext(parts)
-            for event in self.bridge.events_of(part):
-                await self.mux.apush(event)
+            await self.mux.apush(event_of(part, self.mux.scope))
         except StopAsyncIteration:
             await self._conclude()
         except RunClosed:
@@ -176,8 +171,6 @@ class AsyncGraphPump(_BasePump):
             return
         self.is_over = True
         try:
-            for event in self.bridge.rest():
-                await self.mux.apush(event)
             await self.mux.aclose()
         except Exception as error:  # noqa: BLE001  a transformer's error is the run's
             await self.mux.afail(error)
