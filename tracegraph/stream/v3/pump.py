@@ -61,6 +61,7 @@ class GraphPump(_BasePump):
         self._parts = parts
         # Re-entrant: a transformer may read a projection of the run that it is part of.
         self._lock = threading.RLock()
+        self._is_leaving = False
 
     def leave(self) -> None:
         """Let go of the graph's stream, which stops it."""
@@ -80,9 +81,10 @@ class GraphPump(_BasePump):
                 self._conclude()
             except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
                 self._fail(error)
-            except BaseException:
+            except BaseException as error:
                 self._stop()
-                raise
+                if not (self._is_leaving and isinstance(error, RunClosed)):
+                    raise
             return True
 
     def _conclude(self) -> None:
@@ -110,7 +112,8 @@ class GraphPump(_BasePump):
 
     def abort(self) -> None:
         """Stop the run and wait for the nodes that are running."""
-        if (stop := getattr(self._parts, "stop", None)) is not None and self.has_begun:
+        self._is_leaving = True
+        if (stop := getattr(self._parts, "stop", None)) is not None:
             stop()  # another thread may be pulling: it must come back before the stream can be closed
         with self._lock:
             if not self.is_over:
