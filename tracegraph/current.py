@@ -21,6 +21,9 @@ class Here(Protocol):
     def config(self) -> dict[str, Any]:
         """Return the ``RunnableConfig`` of the running task."""
 
+    def push(self, message: Any, state_key: str | None) -> None:
+        """Put a message on the stream, and into the state under *state_key*."""
+
     @property
     def runtime(self) -> Any:
         """The ``Runtime`` of the running task."""

@@ -85,6 +85,8 @@ class HandlerObserver:
         on_failure: told once for each handler method that raises.
     """
 
+    calls_handlers = True
+
     def __init__(
         self,
         handlers: Iterable[Any],
@@ -131,11 +133,11 @@ class HandlerObserver:
             case TaskStarted() | TaskEnded() | AttemptStarted() | AttemptEnded() | BranchStarted() | BranchEnded():
                 return self._in_node(event)
             case ModelStarted() | ModelToken() | ModelEnded():
-                return self._model(event)
+                return None if event.is_foreign else self._model(event)
             case ToolStarted() | ToolEnded():
-                return self._tool(event)
+                return None if event.is_foreign else self._tool(event)
             case RetrievalStarted() | RetrievalEnded():
-                return self._retrieval(event)
+                return None if event.is_foreign else self._retrieval(event)
             case CustomEmitted():
                 return self._custom(event)
             case SuperstepStarted() | SuperstepEnded() | CheckpointSaved() | Interrupted() | Resumed():

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
-from tracegraph.events import AttemptStarted, Event, ObserverFailed, TaskStarted
+from tracegraph.events import CALL_KINDS, AttemptStarted, Event, ObserverFailed, TaskStarted
 
 __all__ = ["Hub", "Observer", "ScopedObserver"]
 
@@ -54,6 +54,7 @@ class Hub:
         "answers",
         "fatal",
         "handler_lock",
+        "hears_foreign_calls",
         "is_stopping",
         "reads_tokens",
         "wants",
@@ -73,6 +74,8 @@ class Hub:
         self.is_stopping = False
         """Closing: no run of the tree hands out another task."""
         self.wants = 0
+        self.hears_foreign_calls = False
+        """Somebody beside the handlers wants to know of calls that go through LangChain's managers."""
         self.reads_tokens = False
         """Somebody shows what models say while they say it."""
         self._observers: tuple[Observer, ...] = ()
@@ -84,6 +87,7 @@ class Hub:
         self._observers = observers
         self._scopes = tuple(o for o in observers if isinstance(o, ScopedObserver))
         self._table = {}
+        self.hears_foreign_calls = any(o.wants & CALL_KINDS and not hasattr(o, "calls_handlers") for o in observers)
         self.reads_tokens = any(getattr(observer, "reads_tokens", False) for observer in observers)
         self.wants = 0
         for observer in observers:

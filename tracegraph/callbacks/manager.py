@@ -61,16 +61,19 @@ class CallbackManager:
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         own_tags: Sequence[str] = (BODY_TAG,),
+        foreign: Any = None,
     ) -> CallbackManager:
         """Return the manager for node code at *place*, or for a path function whose run is *parent_run_id*.
 
         *tags* and *metadata* are those of run and node: all that is called inherits them. *own_tags* are for what
-        is called directly, not for what that calls in turn (a path function passes none).
+        is called directly, not for what that calls in turn (a path function passes none). *foreign* stands for the run
+        in managers that LangChain makes of this one.
         """
         parent = parent_run_id or node_run_id(place.run_id, place.task_id, place.attempt)
+        handlers = place.heard if foreign is None else (*place.heard, foreign)
         return cls(
-            place.heard,
-            place.heard,
+            handlers,
+            handlers,
             parent,
             tags=[*own_tags, *tags],
             inheritable_tags=tags,
@@ -248,7 +251,11 @@ class CallbackManager:
 
     def _reporter(self) -> Reporter:
         heard = self.place.heard
-        return Reporter(self.place, [h for h in self.handlers if not _holds(heard, h)], self.parent_run_id)
+        return Reporter(self.place, [h for h in self.handlers if not (_holds(heard, h) or _is_of_a_run(h))], self.parent_run_id)
+
+
+def _is_of_a_run(handler: Any) -> bool:
+    return getattr(handler, "is_of_the_run", False) is True
 
 
 def _holds(handlers: Iterable[Any], handler: Any) -> bool:
@@ -286,7 +293,7 @@ def handlers_of(callbacks: Any, known: Iterable[Any] = ()) -> list[Any]:
     known = tuple(known)
     found: list[Any] = []
     for handler in given:
-        if not _holds(known, handler):
+        if not (_holds(known, handler) or _is_of_a_run(handler)):
             _add(found, handler)
     return found
 

@@ -77,6 +77,7 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     task = here.task
     node = task.node
     guard = DeepGuard(task) if here.run.is_checked else None
+    here.share_config()
     try:
         returned = yield from _returned(here)
         if here.is_over:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.callbacks.foreign import ForeignCalls, TappingForeignCalls
 from tracegraph.callbacks.manager import CallbackManager
 from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
@@ -14,8 +16,8 @@ from tracegraph.drivers.answers import AnswerSchema
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
-from tracegraph.errors import GraphInterrupt, InvalidAnswerError
-from tracegraph.events import CustomEmitted, RunStatus
+from tracegraph.errors import GraphInterrupt, InvalidAnswerError, InvalidUpdateError
+from tracegraph.events import CALL_KINDS, CustomEmitted, MessagePushed, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
 
@@ -189,7 +191,36 @@ class HereNow:
         run, task = self.run, self.task
         heard = tuple(run.handlers)
         place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
-        return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata)
+        foreign: ForeignCalls | None = None
+        if run.hub.hears_foreign_calls:
+            foreign = TappingForeignCalls(place) if run.hub.reads_tokens else ForeignCalls(place)
+        return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata, foreign=foreign)
+
+    def share_config(self) -> None:
+        """Let what LangChain's runnables find in their ContextVar be this task's config, if somebody hears of their calls.
+
+        Called in the task's own Context, which is thrown away afterwards.
+        """
+        langchain = sys.modules.get("langchain_core.runnables.config")
+        if langchain is not None and self.run.hub.wants & CALL_KINDS:
+            langchain.var_child_runnable_config.set(self.config())
+
+    def push(self, message: Any, state_key: str | None) -> None:
+        """Put a message on the stream, and into the state under *state_key*."""
+        run, task = self.run, self.task
+        if state_key is not None and (task.call is not None or state_key not in task.topology.channels):
+            where = "a called task writes to no state" if task.call is not None else f"the state has no key {state_key!r}"
+            raise InvalidUpdateError(
+                f"push_message() cannot store the message: {where}; give state_key=None", node=task.node.name
+            )
+        if self.is_over:
+            return
+        if run.hub.wants & MessagePushed.bit:
+            metadata = self.config()["metadata"]
+            facts = (run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name)
+            run.hub.publish(MessagePushed(*facts, message, metadata))
+        if state_key is not None:
+            task.writes.append((state_key, message))
 
     @property
     def runtime(self) -> Runtime[Any]:

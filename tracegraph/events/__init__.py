@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from tracegraph.events.base import BaseEvent
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tracegraph.types import Interrupt
 
 __all__ = [
+    "CALL_KINDS",
     "AttemptEnded",
     "AttemptStarted",
     "BaseEvent",
@@ -457,6 +458,10 @@ def kinds(*types: type[Event]) -> int:
     for kind in types:
         mask |= kind.bit
     return mask
+
+
+CALL_KINDS: Final = kinds(ModelStarted, ModelToken, ModelEnded, ToolStarted, ToolEnded, RetrievalStarted, RetrievalEnded)
+"""What node code's calls of models, tools and retrievers are told by."""
 
 
 def every_kind() -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tracegraph.constants import START
 from tracegraph.errors import InvalidInputError
 from tracegraph.stream.modes import MODES
-from tracegraph.types import PartMeta, StreamPart
+from tracegraph.types import PartMeta, StreamMode, StreamPart
 
 __all__ = ["Part", "Shape", "Typed", "checked_modes"]
 
@@ -35,7 +35,8 @@ def checked_modes(modes: str | Sequence[str]) -> tuple[str, ...]:
     found = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in found:
         if mode not in MODES:
-            raise InvalidInputError(f"stream mode {mode!r} does not exist; there are {', '.join(map(repr, sorted(MODES)))}")
+            known = ", ".join(map(repr, get_args(StreamMode)))
+            raise InvalidInputError(f"stream mode {mode!r} does not exist; there are {known}")
     return found
 
 
