@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from typing_extensions import override
 
 from tracegraph.callbacks.base import BaseCallbackHandler
+from tracegraph.callbacks.manager import name_of
 from tracegraph.stream.flat.choice import EventChoice
 
 __all__ = ["FlatEvents"]
+
+T = TypeVar("T")
 
 _NODE_TAG: Final = "graph:step:"
 
@@ -52,7 +55,7 @@ class FlatEvents(BaseCallbackHandler):
     def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         if self._root is None:
             self._root = run_id
-        run = self._open("chain", run_id, inputs, kwargs)
+        run = self._open("chain", run_id, serialized, inputs, kwargs)
         run.is_node = any(tag.startswith(_NODE_TAG) for tag in run.tags[:1])
         self._send("on_chain_start", run_id, run, {"input": inputs})
 
@@ -80,13 +83,13 @@ class FlatEvents(BaseCallbackHandler):
     @override
     def on_chat_model_start(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any) -> None:
         given = {"messages": messages}
-        run = self._open("chat_model", run_id, given, kwargs)
+        run = self._open("chat_model", run_id, serialized, given, kwargs)
         self._send("on_chat_model_start", run_id, run, {"input": given})
 
     @override
     def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
         given = {"prompts": prompts}
-        run = self._open("llm", run_id, given, kwargs)
+        run = self._open("llm", run_id, serialized, given, kwargs)
         self._send("on_llm_start", run_id, run, {"input": given})
 
     @override
@@ -110,7 +113,7 @@ class FlatEvents(BaseCallbackHandler):
     @override
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, inputs: Any = None, **kwargs: Any) -> None:
         given = input_str if inputs is None else inputs
-        self._send("on_tool_start", run_id, self._open("tool", run_id, given, kwargs), {"input": given})
+        self._send("on_tool_start", run_id, self._open("tool", run_id, serialized, given, kwargs), {"input": given})
 
     @override
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -125,7 +128,7 @@ class FlatEvents(BaseCallbackHandler):
     @override
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **kwargs: Any) -> None:
         given = {"query": query}
-        self._send("on_retriever_start", run_id, self._open("retriever", run_id, given, kwargs), {"input": given})
+        self._send("on_retriever_start", run_id, self._open("retriever", run_id, serialized, given, kwargs), {"input": given})
 
     @override
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:
@@ -143,14 +146,24 @@ class FlatEvents(BaseCallbackHandler):
         run = _Run("custom", name, list(kwargs.get("tags") or ()), dict(kwargs.get("metadata") or {}), parents)
         self._send("on_custom_event", run_id, run, data)
 
+    # LangChain knows by these that somebody reads tokens: its models stream even when their whole answer is asked for.
+
+    def tap_output_iter(self, run_id: UUID, output: T) -> T:  # noqa: ARG002  # LangChain's signature
+        """Return the output as it is."""
+        return output
+
+    def tap_output_aiter(self, run_id: UUID, output: T) -> T:  # noqa: ARG002  # LangChain's signature
+        """Return the output as it is."""
+        return output
+
     # --- what they have in common --------------------------------------------------------------------------
 
-    def _open(self, kind: str, run_id: UUID, given: Any, kwargs: dict[str, Any]) -> _Run:
+    def _open(self, kind: str, run_id: UUID, serialized: Any, given: Any, kwargs: dict[str, Any]) -> _Run:
         parent_id = kwargs.get("parent_run_id")
         around = self._runs.get(parent_id) if parent_id is not None else None
         parents = [] if around is None else [*around.parents, str(parent_id)]
         tags, metadata = list(kwargs.get("tags") or ()), dict(kwargs.get("metadata") or {})
-        run = self._runs[run_id] = _Run(kind, str(kwargs.get("name") or "Unnamed"), tags, metadata, parents, given)
+        run = self._runs[run_id] = _Run(kind, name_of(serialized, kwargs.get("name")), tags, metadata, parents, given)
         return run
 
     def _send(self, event: str, run_id: UUID, run: _Run, data: Any) -> None:
