@@ -83,9 +83,7 @@ async def opened(colour: Colour, app: Any, given: Any, config: Any = None, **opt
     return Face(app.stream_events(given, config, version="v3", **options), colour)
 
 
-def with_run(
-    colour: Colour, app: Any, given: Any, body: Callable[[Face], Awaitable[T]], config: Any = None, **options: Any
-) -> T:
+def with_run(colour: Colour, app: Any, given: Any, body: Callable[[Face], Awaitable[T]], config: Any = None, **options: Any) -> T:
     """Run *body* with a new run."""
 
     async def whole() -> T:

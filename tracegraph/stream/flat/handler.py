@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
@@ -31,7 +31,8 @@ class _Run:
     parents: list[str]
     """Ids of the runs around it, from the root inwards."""
     input: Any = None
-    is_node: bool = field(default=False)
+    is_node: bool = False
+    tool_call_id: str | None = None
 
 
 class FlatEvents(BaseCallbackHandler):
@@ -113,7 +114,9 @@ class FlatEvents(BaseCallbackHandler):
     @override
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, inputs: Any = None, **kwargs: Any) -> None:
         given = input_str if inputs is None else inputs
-        self._send("on_tool_start", run_id, self._open("tool", run_id, serialized, given, kwargs), {"input": given})
+        run = self._open("tool", run_id, serialized, given, kwargs)
+        run.tool_call_id = kwargs.get("tool_call_id")
+        self._send("on_tool_start", run_id, run, {"input": given})
 
     @override
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -123,7 +126,7 @@ class FlatEvents(BaseCallbackHandler):
     @override
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         if (run := self._runs.pop(run_id, None)) is not None:
-            self._send("on_tool_error", run_id, run, {"error": error, "input": run.input})
+            self._send("on_tool_error", run_id, run, {"error": error, "input": run.input, "tool_call_id": run.tool_call_id})
 
     @override
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **kwargs: Any) -> None:
