@@ -87,6 +87,8 @@ class AsyncRun(Run):
         self.open()
         try:
             await self._start()
+            if self.parts:
+                yield
             while self.finish is None:
                 await self._turn()
                 if self.parts:

@@ -94,6 +94,8 @@ class SyncRun(Run):
         self.open()
         try:
             self._start()
+            if self.parts:
+                yield
             while self.finish is None:
                 self._turn()
                 if self.parts:
