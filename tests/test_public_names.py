@@ -29,6 +29,8 @@ PUBLIC_MODULES = (
     "tracegraph.messages",
     "tracegraph.pregel",
     "tracegraph.runtime",
+    "tracegraph.stream",
+    "tracegraph.stream.transformers",
     "tracegraph.telemetry",
     "tracegraph.types",
     "tracegraph.typing",
