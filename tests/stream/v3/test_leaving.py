@@ -13,7 +13,9 @@ from colours import Colour
 from run_faces import Face, opened, play, with_run
 from small_graphs import PATIENCE_S, State, bounded, chain, parallel, says, wait_for
 from spans import Trace
+from spoken import Speaker, words
 
+from tracegraph.config import RunnableConfig
 from tracegraph.stream import StreamTransformer
 
 
@@ -156,6 +158,70 @@ def test_a_projection_outlives_the_run_object_that_it_was_taken_from(colour: Col
         return await Face(None, colour).rest(values)
 
     assert [value["xs"] for value in play(colour, body())] == [[], ["a"], ["a", "b"]]
+
+
+@pytest.mark.parametrize("what", ["handle", "answer"])
+def test_what_is_still_read_keeps_the_run_going(colour: Colour, trace: Trace, what: str) -> None:
+    """A handle or an answer is read to its end after the run was dropped; then nobody is left."""
+    ran: list[str] = []
+
+    def later(state: State) -> State:
+        ran.append("later")
+        return {}
+
+    async def body() -> Any:
+        run = await opened(colour, app, {"xs": []})
+        found = await run.one(run.begin(run.subgraphs if what == "handle" else run.messages))
+        run.run = None
+        assert not trace.is_complete()
+        if what == "handle":
+            whole = (await run.face(found).output())["xs"]
+        else:
+            whole = await run.whole(found.text)
+        ended = trace.is_complete()
+        del found
+        return whole, ended
+
+    speaker = Speaker(words("a", "b"))
+    if colour.name == "async":
+
+        async def speaks(state: State, config: RunnableConfig) -> Any:
+            return {"xs": [(await speaker.aspeak(config)).text]}
+    else:
+
+        def speaks(state: State, config: RunnableConfig) -> Any:
+            return {"xs": [speaker.speak(config).text]}
+
+    inside = chain(a=says("a"), b=says("b"))
+    app = chain(first=inside if what == "handle" else speaks, second=says("c"), later=later)
+
+    gc.disable()
+    try:
+        assert play(colour, body()) == (["a", "b"] if what == "handle" else "ab", True)
+    finally:
+        gc.enable()
+    assert ran == []
+    assert_tidy(trace)
+
+
+async def test_a_transformer_may_leave_the_run(trace: Trace) -> None:
+    """It does not wait for the pull that it is part of."""
+
+    class Leaving(StreamTransformer):
+        run: Any = None
+
+        async def aprocess(self, event: Any) -> bool:
+            if event["params"]["data"] == {"xs": ["a"]}:
+                await Leaving.run.abort()
+            return True
+
+    async with asyncio.timeout(PATIENCE_S):
+        run = Leaving.run = await chain(a=says("a"), b=says("b")).astream_events({"xs": []}, version="v3", transformers=[Leaving])
+        values = await collect(run.values)
+        await run.abort()
+
+    assert values == [{"xs": []}, {"xs": ["a"]}]
+    assert_tidy(trace)
 
 
 def test_an_abort_from_another_thread_ends_a_reader_that_waits(trace: Trace) -> None:

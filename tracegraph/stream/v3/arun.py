@@ -30,7 +30,6 @@ class AsyncGraphRunStream(RunView):
         if wire_pump:
             self._pump = AsyncGraphPump(graph_aiter, mux)
             mux.bind_apump(self._pump, self._pump.hold)
-            self._hold = self._pump.hold()
         super().__init__(mux)
 
     def __aiter__(self) -> AsyncIterator[ProtocolEvent]:

@@ -66,6 +66,8 @@ class StreamMux:
         self._owners: dict[str, StreamTransformer] = {}
         self._channels: list[StreamChannel[Any]] = []
         self._transformers: list[StreamTransformer] = []
+        self._awaited: set[StreamTransformer] = set()
+        """Those whose async hooks are called."""
         for transformer in [*(transformers or ()), *(make(scope) for make in self.factories)]:
             self._register(transformer)
 
@@ -95,6 +97,8 @@ class StreamMux:
                 owner = type(self._owners[key]).__name__
                 raise ValueError(f"{name} has a projection {key!r}, but {owner} has one of that name already; rename it")
         self._transformers.append(transformer)
+        if self.is_async and transformer.has_async_hooks():
+            self._awaited.add(transformer)
         is_native = transformer._native  # noqa: SLF001  # part of how transformers are written
         for key, value in made.items():
             self._owners[key] = transformer
@@ -157,15 +161,12 @@ class StreamMux:
         """Decide what becomes of an event."""
         is_kept = True
         for transformer in self._transformers:
-            if self._is_awaited(transformer):
+            if transformer in self._awaited:
                 is_kept = (yield transformer.aprocess(event)) is not False and is_kept
             else:
                 is_kept = transformer.process(event) is not False and is_kept
         if is_kept:
             self._log(event)
-
-    def _is_awaited(self, transformer: StreamTransformer) -> bool:
-        return self.is_async and transformer.has_async_hooks()
 
     def _log(self, event: ProtocolEvent) -> None:
         if self._numbers_events:
@@ -197,7 +198,7 @@ class StreamMux:
         errors: list[BaseException] = yield from self._settle_scheduled()
         for transformer in self._transformers:
             try:
-                if self._is_awaited(transformer):
+                if transformer in self._awaited:
                     yield transformer.afinalize()
                 else:
                     transformer.finalize()
@@ -226,7 +227,7 @@ class StreamMux:
         self.cancel_scheduled()
         for transformer in self._transformers:
             try:
-                if self._is_awaited(transformer):
+                if transformer in self._awaited:
                     yield transformer.afail(err)
                 else:
                     transformer.fail(err)

@@ -126,7 +126,7 @@ class AsyncGraphPump(_BasePump):
     def __init__(self, parts: AsyncIterator[Any] | None, mux: StreamMux) -> None:
         super().__init__(mux)
         self._parts = parts
-        self._is_pulling = False
+        self._puller: asyncio.Task[Any] | None = None
         self._bell = Bell()
         self._closing: asyncio.Task[None] | None = None
 
@@ -137,16 +137,16 @@ class AsyncGraphPump(_BasePump):
 
     async def __call__(self) -> bool:
         """Take one part through the mux, or wait until another reader has; False if the run is over."""
-        if self._is_pulling:
+        if self._puller is not None:
             await self._bell.wait()
             return True
         if self.is_over or self._parts is None:
             return False
-        self._is_pulling = self.has_begun = True
+        self._puller, self.has_begun = asyncio.current_task(), True
         try:
             await self._pull(self._parts)
         finally:
-            self._is_pulling = False
+            self._puller = None
             has_company = self._bell.has_waiters
             self._bell.ring()
         if has_company:
@@ -159,15 +159,13 @@ class AsyncGraphPump(_BasePump):
             await self.mux.apush(event_of(part, self.mux.scope))
         except StopAsyncIteration:
             await self._conclude()
-        except RunClosed:
-            if not self.is_over:
-                raise
         except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
             await self._fail(error)
-        except BaseException:
-            # The reader was cancelled, so nothing may stand after an await: the run has been stopped in that instant.
-            self.stop_now()
-            raise
+        except BaseException as error:
+            if not (self.is_over and isinstance(error, RunClosed)):
+                # The reader was cancelled, so nothing may stand after an await: the run is stopped in this instant.
+                self.stop_now()
+                raise
 
     async def _conclude(self) -> None:
         if self.is_over:
@@ -197,7 +195,7 @@ class AsyncGraphPump(_BasePump):
         self._closing = asyncio.get_running_loop().create_task(self._close())
 
     async def _close(self) -> None:
-        while self._is_pulling:
+        while self._puller is not None:
             await self._bell.wait()
         try:
             if (close := getattr(self._parts, "aclose", None)) is not None:
@@ -208,5 +206,6 @@ class AsyncGraphPump(_BasePump):
     async def abort(self) -> None:
         """Stop the run and wait for its nodes, which are cancelled; in a cancelled scope the waiting goes on without us."""
         self.stop_now()
-        if self._closing is not None:
+        # A transformer that leaves the run it is given an event of is the one who pulls: it cannot wait for itself.
+        if self._closing is not None and self._puller is not asyncio.current_task():
             await asyncio.shield(self._closing)

@@ -20,6 +20,7 @@ class RunView:
 
     def __init__(self, mux: StreamMux) -> None:
         self.mux = mux
+        self._hold = mux.hold()
 
     @property
     def extensions(self) -> Mapping[str, Any]:
@@ -70,7 +71,6 @@ class GraphRunStream(RunView):
         if wire_pump:
             self._pump = GraphPump(graph_iter, mux)
             mux.bind_pump(self._pump, self._pump.hold)
-            self._hold = self._pump.hold()
         super().__init__(mux)
 
     def __iter__(self) -> Iterator[ProtocolEvent]:
@@ -154,7 +154,7 @@ def _pull_any(channels: Iterable[StreamChannel[Any]]) -> bool:
     return open_one is not None and open_one.pull()
 
 
-class SubgraphFacts:
+class SubgraphFacts(RunView):
     """Which graph a handle is of, and how it goes."""
 
     path: tuple[str, ...]
@@ -172,6 +172,11 @@ class SubgraphFacts:
         self.trigger_call_id = trigger_call_id
         self.status = "started"
         self.error = None
+
+    def end(self, status: SubgraphStatus, error: str | None) -> None:
+        """Take note of how the graph ended; the run around it is no longer kept going for its sake."""
+        self.status, self.error = status, error
+        self._hold = None
 
 
 class SubgraphRunStream(GraphRunStream, SubgraphFacts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,7 +35,8 @@ class SubgraphTransformer(StreamTransformer):
         super().__init__(scope)
         self.channel: StreamChannel[Handle] = StreamChannel()
         self._graphs = GraphsInside(self.scope, depth=1)
-        self._handles: dict[str, Handle] = {}
+        # Of handles only what nobody else could tell them: one that is dropped must not keep the run going.
+        self._inside: dict[str, tuple[StreamMux, weakref.ref[Handle]]] = {}
         self._mux: StreamMux | None = None
 
     def init(self) -> dict[str, Any]:
@@ -59,8 +61,8 @@ class SubgraphTransformer(StreamTransformer):
                 self._open(change)
         ns = event["params"]["namespace"]
         level = len(self.scope)
-        if len(ns) > level and tuple(ns[:level]) == self.scope and (handle := self._handles.get(ns[level])) is not None:
-            yield from handle.mux.push_flow(event)
+        if len(ns) > level and tuple(ns[:level]) == self.scope and (inside := self._inside.get(ns[level])) is not None:
+            yield from inside[0].push_flow(event)
         for change in changes:
             if isinstance(change, Ended):
                 yield from self._close(change)
@@ -71,16 +73,17 @@ class SubgraphTransformer(StreamTransformer):
         mux = self._mux.make_child(started.namespace)
         make: type[Handle] = AsyncSubgraphRunStream if mux.is_async else SubgraphRunStream
         handle = make(mux, path=started.namespace, graph_name=started.graph_name, trigger_call_id=started.trigger_call_id)
-        self._handles[started.namespace[-1]] = handle
+        self._inside[started.namespace[-1]] = (mux, weakref.ref(handle))
         self.channel.push(handle)
 
     def _close(self, ended: Ended) -> MuxFlow[None]:
-        handle = self._handles.pop(ended.namespace[-1])
-        handle.status, handle.error = ended.status, ended.error
+        mux, reference = self._inside.pop(ended.namespace[-1])
+        if (handle := reference()) is not None:
+            handle.end(ended.status, ended.error)
         if ended.status == "failed":
-            yield from handle.mux.fail_flow(RuntimeError(ended.error))
+            yield from mux.fail_flow(RuntimeError(ended.error))
         else:
-            yield from handle.mux.close_flow()
+            yield from mux.close_flow()
 
     def finalize(self) -> None:
         """End what is still open."""

@@ -28,6 +28,8 @@ class MessageStream(Generic[P]):
         self._events = events
         self._blocks: dict[int, dict[str, Any]] = {}
         self._family: str | None = None
+        self.hold: Any = None
+        """Keeps the run going until the message is complete."""
 
     @property
     def done(self) -> bool:
@@ -134,11 +136,13 @@ class MessageStream(Generic[P]):
             projection.complete("".join(block.get(kind, "") for _, block in blocks if block.get("type") == kind))
         self._tool_calls.complete([block for block in message.content if block.get("type") == "tool_call"])
         self._events.complete(message)
+        self.hold = None
 
     def fail(self, error: BaseException) -> None:
         """End it with an error, for every reader of every projection."""
         for projection in self._all():
             projection.fail(error)
+        self.hold = None
 
 
 class ChatModelStream(MessageStream[SyncProjection[Any]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tracegraph.stream.v3.channel import StreamChannel
 from tracegraph.stream.v3.messages.assembly import events_of_message, family_of
@@ -29,9 +30,10 @@ class MessagesTransformer(StreamTransformer):
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
         self.channel: StreamChannel[ChatModelStream | AsyncChatModelStream] = StreamChannel()
-        self._open: dict[str, ChatModelStream | AsyncChatModelStream] = {}
+        # Weakly: an answer that nobody has is not put together, and does not keep the run going.
+        self._open: WeakValueDictionary[str, ChatModelStream | AsyncChatModelStream] = WeakValueDictionary()
         self._own_namespace = list(self.scope)
-        self._is_async = False
+        self._mux: StreamMux | None = None
         self._pump: Pump | None = None
         self._apump: AsyncPump | None = None
 
@@ -40,7 +42,7 @@ class MessagesTransformer(StreamTransformer):
         return {"messages": self.channel}
 
     def _on_register(self, mux: StreamMux) -> None:
-        self._is_async = mux.is_async
+        self._mux = mux
 
     def _bind_pump(self, pump: Pump) -> None:
         self._pump = pump
@@ -68,7 +70,7 @@ class MessagesTransformer(StreamTransformer):
         elif (stream := self._open.get(run_id)) is not None:
             stream.dispatch(message)
             if stream.done:
-                del self._open[run_id]
+                self._open.pop(run_id, None)
 
     def _take_whole(self, message: Any, metadata: Mapping[str, Any]) -> None:
         made = self._make(metadata, message.id)
@@ -80,18 +82,23 @@ class MessagesTransformer(StreamTransformer):
 
     def _make(self, metadata: Mapping[str, Any], message_id: str | None) -> ChatModelStream | AsyncChatModelStream:
         node = metadata.get("langgraph_node")
-        if self._is_async:
-            return AsyncChatModelStream(self._apump, node=node, message_id=message_id)
-        return ChatModelStream(self._pump, node=node, message_id=message_id)
+        assert self._mux is not None
+        made: ChatModelStream | AsyncChatModelStream
+        if self._mux.is_async:
+            made = AsyncChatModelStream(self._apump, node=node, message_id=message_id)
+        else:
+            made = ChatModelStream(self._pump, node=node, message_id=message_id)
+        made.hold = self._mux.hold()
+        return made
 
     def finalize(self) -> None:
         """End what is still open."""
-        for stream in self._open.values():
+        for stream in list(self._open.values()):
             stream.finish()
         self._open.clear()
 
     def fail(self, err: BaseException) -> None:
         """End what is still open with the run's error."""
-        for stream in self._open.values():
+        for stream in list(self._open.values()):
             stream.fail(err)
         self._open.clear()
