@@ -23,7 +23,7 @@ class Service:
     """A graph behind a route, and what became of its runs."""
 
     def __init__(self) -> None:
-        self.stopped, self.left = asyncio.Event(), asyncio.Event()
+        self.running, self.stopped, self.left = asyncio.Event(), asyncio.Event(), asyncio.Event()
         inner = chain(quick=says("quick"), forever=self._forever)
 
         async def outer(state: State) -> State:
@@ -35,6 +35,7 @@ class Service:
         self.app = Starlette(routes=[Route("/{name}", self._answer)])
 
     async def _forever(self, state: State) -> State:
+        self.running.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -70,14 +71,15 @@ async def serving(app: Any) -> AsyncIterator[str]:
         socket.close()
 
 
-async def read(url: str, count: int) -> list[Any]:
-    """Read so many events, all of them if there are fewer, and hang up."""
+async def read(url: str, count: int, until: asyncio.Event | None = None) -> list[Any]:
+    """Read so many events, all of them if there are fewer, wait for what must have happened *until* then, and hang up."""
     found: list[Any] = []
     async with httpx.AsyncClient() as client, client.stream("GET", url) as response:
         async for line in response.aiter_lines():
             if line:
                 found.append(json.loads(line.removeprefix("data: ")))
             if len(found) == count:
+                await (asyncio.sleep(0) if until is None else until.wait())
                 break
     return found
 
@@ -97,7 +99,7 @@ async def test_a_client_that_hangs_up_ends_the_run(trace: Trace) -> None:
     """The node of the graph that another node awaits is cancelled, and every span ends, while the server goes on."""
     service = Service()
     async with serving(service.app) as address:
-        events = await asyncio.wait_for(read(f"{address}/endless", 4), PATIENCE_S)
+        events = await asyncio.wait_for(read(f"{address}/endless", 4, service.running), PATIENCE_S)
         await asyncio.wait_for(service.left.wait(), PATIENCE_S)
         assert trace.ended
         assert trace.is_complete()
