@@ -398,6 +398,11 @@ class AsyncRun(Run):
         """Wake the driving task."""
         self._on_loop(self._ring)
 
+    def part_added(self) -> None:
+        """Wake the driving task for a part, if it waits: it looks for parts after it has said so."""
+        if self._wakeup is not None:
+            self.ring()
+
     def _ring(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)

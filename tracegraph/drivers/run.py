@@ -446,6 +446,10 @@ class Run(ABC):
         """Wake the driving loop."""
 
     @abstractmethod
+    def part_added(self) -> None:
+        """Wake the driving loop for what was put among the parts to read."""
+
+    @abstractmethod
     def new_future(self) -> Any:
         """Return a future for the calling thread."""
 

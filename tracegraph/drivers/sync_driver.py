@@ -46,6 +46,7 @@ class SyncRun(Run):
         "_busy",
         "_deadline_ns",
         "_is_help_coming",
+        "_is_reader_idle",
         "_is_saving",
         "_is_short_of_threads",
         "_is_waiting",
@@ -66,6 +67,8 @@ class SyncRun(Run):
         """Tasks that whoever is free may run."""
         self._is_waiting = False
         """The driving thread waits for the bell, so it can take a task."""
+        self._is_reader_idle = False
+        """Nobody has told the driving thread of a part since it last looked for some."""
         self._is_help_coming = False
         """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
@@ -162,6 +165,7 @@ class SyncRun(Run):
 
     def _wait(self) -> None:
         with self._bell:
+            self._is_reader_idle = True  # before the look at the parts: whoever adds one looks at this afterwards
             if self.finish is not None or self.parts or self._planned or self._may_run_here():
                 return
             self._is_waiting = True
@@ -383,6 +387,12 @@ class SyncRun(Run):
         """Wake the driving thread."""
         with self._bell:
             self._bell.notify_all()
+
+    def part_added(self) -> None:
+        """Wake the driving thread for a part, once: a model's tokens are many, and the bell's lock is not free."""
+        if self._is_reader_idle:
+            self._is_reader_idle = False
+            self.ring()
 
     def new_future(self) -> concurrent.futures.Future[Any]:
         """Return a future that blocks in ``result()``; cancelling it does nothing, for the task is the run's."""

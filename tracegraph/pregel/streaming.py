@@ -67,7 +67,7 @@ class StreamPlan:
                 if part.meta is not None:
                     part.meta.seq = next(count)
                 parts.append(part)
-                run.ring()
+                run.part_added()
 
         projector = Projector(
             (*self._modes, *self._printed),

@@ -26,8 +26,8 @@ class MessagesMode:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._seen: set[str] = set()
-        self._calls: dict[UUID, dict[str, Any]] = {}
-        """Metadata of the model calls under way that are shown."""
+        self._calls: dict[UUID, tuple[str, dict[str, Any]]] = {}
+        """Of the model calls under way that are shown: the id of an answer that has none, and metadata."""
         self._tasks: dict[tuple[UUID, str], TaskStarted] = {}
 
     def observe(self, event: Any, run: ShownRun) -> None:
@@ -53,26 +53,28 @@ class MessagesMode:
     def _call_started(self, event: ModelStarted) -> None:
         if not event.is_chat or TAG_NOSTREAM in event.tags:
             return
-        metadata = self._calls[event.call_id] = {**event.metadata}
+        metadata = {**event.metadata}
         if tags := user_tags(event.tags):
             metadata["tags"] = tags
+        # The pieces of one answer, and their sum in the state, are one message.
+        self._calls[event.call_id] = (f"run-{event.call_id}", metadata)
 
     def _token(self, event: ModelToken, run: ShownRun) -> None:
-        metadata = self._calls.get(event.call_id)
-        if metadata is None or (piece := piece_of(event.token, event.chunk)) is None:
+        call = self._calls.get(event.call_id)
+        if call is None or (piece := piece_of(event.token, event.chunk)) is None:
             return
-        if piece.id is None:  # the pieces of one answer, and their sum in the state, are one message
-            piece.id = f"run-{event.call_id}"
-        self._show(event, run, piece, metadata)
+        if piece.id is None:
+            piece.id = call[0]
+        self._show(event, run, piece, call[1])
 
     def _call_ended(self, event: ModelEnded, run: ShownRun) -> None:
-        metadata = self._calls.pop(event.call_id, None)
-        if metadata is None or event.error is not None or (answer := answer_of(event.response)) is None:
+        call = self._calls.pop(event.call_id, None)
+        if call is None or event.error is not None or (answer := answer_of(event.response)) is None:
             return
         if answer.id is None:
-            answer.id = f"run-{event.call_id}"
+            answer.id = call[0]
         if answer.id not in self._seen:
-            self._show(event, run, answer, metadata)
+            self._show(event, run, answer, call[1])
 
     def _task_ended(self, event: TaskEnded, run: ShownRun) -> None:
         started = self._tasks.pop((event.run_id, event.task_id), None)
