@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from tracegraph.events import ModelEnded, ModelToken
 from tracegraph.stream.modes.base import Emit, ShownRun
-from tracegraph.stream.modes.found_messages import piece_of
 from tracegraph.stream.modes.messages import MessagesMode
 from tracegraph.stream.v3.messages.answer import Answer
 
@@ -21,30 +20,26 @@ class MessageEventsMode(MessagesMode):
 
     def __init__(self, emit: Emit) -> None:
         super().__init__(emit)
-        self._answers: dict[UUID, Answer] = {}
+        self._answers: dict[UUID, tuple[Answer, dict[str, Any]]] = {}
+        """Answers that are being streamed, with what is said of all their events."""
 
     @override
-    def _token(self, event: ModelToken, run: ShownRun) -> None:
-        known = self._calls.get(event.call_id)
-        if known is None or (piece := piece_of(event.token, event.chunk)) is None:
+    def _show(self, event: Any, run: ShownRun, message: Any, metadata: dict[str, Any]) -> None:
+        if not isinstance(event, ModelToken):
+            super()._show(event, run, message, metadata)
             return
-        if piece.id is None:  # the pieces of one answer, and their sum in the state, are one message
-            piece.id = f"run-{event.call_id}"
-        self._seen.add(piece.id)
-        metadata = {**known, "run_id": str(event.call_id)}
-        answer = self._answers.get(event.call_id)
-        if answer is None:
-            answer = self._answers[event.call_id] = Answer()
-            self._emit(run, event, (answer.start(piece), metadata))
-        for data in answer.take(piece):
-            self._emit(run, event, (data, metadata))
+        self._seen.add(message.id)
+        known = self._answers.get(event.call_id)
+        if known is None:
+            known = self._answers[event.call_id] = (Answer(), {**metadata, "run_id": str(event.call_id)})
+            self._emit(run, event, (known[0].start(message), known[1]))
+        for data in known[0].take(message):
+            self._emit(run, event, (data, known[1]))
 
     @override
     def _call_ended(self, event: ModelEnded, run: ShownRun) -> None:
-        answer, known = self._answers.pop(event.call_id, None), self._calls.get(event.call_id)
-        if answer is not None and known is not None:
-            metadata: dict[str, Any] = {**known, "run_id": str(event.call_id)}
+        if (known := self._answers.pop(event.call_id, None)) is not None:
             failed = {"event": "error", "message": str(event.error)}
-            for data in answer.end() if event.error is None else (failed,):
-                self._emit(run, event, (data, metadata))
+            for data in known[0].end() if event.error is None else (failed,):
+                self._emit(run, event, (data, known[1]))
         super()._call_ended(event, run)
