@@ -387,6 +387,51 @@ async def test_what_transformers_have_scheduled_is_cancelled() -> None:
     assert notes == ["finalized"]
 
 
+@pytest.mark.parametrize("how", ["cancel", "abort"])
+async def test_what_is_awaited_at_the_end_can_be_left(how: str) -> None:
+    """The graph is through, and only work beside the stream is not: it is cancelled, and every reader ends."""
+    work: list[asyncio.Task[Any]] = []
+    ends: list[str] = []
+
+    class Lane(StreamTransformer):
+        requires_async = True
+
+        def process(self, event: Any) -> bool:
+            if not work:
+                work.append(self.schedule(asyncio.Event().wait(), on_error="raise"))
+            return True
+
+        def finalize(self) -> None:
+            ends.append("finalized")
+
+    seen = asyncio.Event()
+
+    async def read(items: Any) -> list[Any]:
+        found = []
+        async for item in items:
+            found.append(item)
+            if len(found) == 2:
+                seen.set()
+        return found
+
+    async with asyncio.timeout(PATIENCE_S):
+        run = await chain(a=says("a")).astream_events({"xs": []}, version="v3", transformers=[Lane])
+        puller, other = asyncio.create_task(read(run.values)), asyncio.create_task(read(run))
+        await seen.wait()
+        while not run._pump.is_over:  # it has come to the end, where it waits for the work
+            await asyncio.sleep(0)
+        assert not puller.done()
+        if how == "cancel":
+            puller.cancel()
+            other.cancel()
+        await run.abort()
+        await asyncio.wait([puller, other, *work])
+
+    assert work[0].cancelled()
+    assert ends == ["finalized"]
+    assert how == "cancel" or len(puller.result()) == len(other.result()) == 2
+
+
 def test_an_error_ends_what_runs_beside_it(colour: Colour, trace: Trace) -> None:
     """The sibling is stopped, the error is raised, every span ends."""
 

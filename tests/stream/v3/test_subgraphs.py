@@ -10,6 +10,7 @@ from run_faces import Face, MuxFace, play, with_run
 from small_graphs import THREAD, State, chain, parallel, saving, says
 
 from tracegraph.errors import GraphDrained, GraphInterrupt
+from tracegraph.runtime import RunControl
 from tracegraph.stream import LifecycleTransformer, SubgraphTransformer, UpdatesTransformer, ValuesTransformer
 from tracegraph.types import Command, interrupt
 
@@ -138,6 +139,27 @@ def test_a_graph_that_pauses_is_interrupted(colour: Colour) -> None:
 
     assert paused == ("interrupted", ["who?"], {"xs": ["a"]})
     assert resumed == ("completed", [], {"xs": ["a", "me"]})
+
+
+def test_a_graph_that_is_asked_to_stop_is_drained(colour: Colour) -> None:
+    """The run says so to all its readers."""
+    control = RunControl()
+
+    def stops(state: State) -> State:
+        control.request_drain("bye")
+        return {"xs": ["stops"]}
+
+    async def body(run: Face) -> Any:
+        handle = run.face(await run.one(run.begin(run.subgraphs)))
+        lifecycle = run.begin(run.lifecycle)
+        output = await handle.output()
+        with pytest.raises(GraphDrained, match="bye"):
+            await run.output()
+        return handle.status, output, (await run.one(lifecycle))["event"]
+
+    app = chain(saving(), sub=chain(stops=stops, later=says("later")))
+
+    assert with_run(colour, app, {"xs": []}, body, THREAD, control=control) == ("drained", {"xs": ["stops"]}, "drained")
 
 
 def test_graphs_side_by_side_have_a_handle_each(colour: Colour) -> None:

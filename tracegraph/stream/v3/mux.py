@@ -211,11 +211,10 @@ class StreamMux:
 
     def _settle_scheduled(self) -> MuxFlow[list[BaseException]]:
         errors: list[BaseException] = []
-        while tasks := [(t, how) for x in self._transformers for t, how in x.scheduled.items()]:
-            for transformer in self._transformers:
-                transformer.scheduled.clear()
-            for task, on_error in tasks:
+        while waiting := [(transformer, task) for transformer in self._transformers for task in transformer.scheduled]:
+            for transformer, task in waiting:
                 yield asyncio.wait([task])
+                on_error = transformer.scheduled.pop(task, None)
                 if on_error == "raise" and not task.cancelled() and (error := task.exception()) is not None:
                     errors.append(error)
         return errors
@@ -239,7 +238,8 @@ class StreamMux:
         """Cancel what transformers have scheduled."""
         for transformer in self._transformers:
             for task in transformer.scheduled:
-                task.cancel()
+                if not task.cancel() and not task.cancelled():
+                    task.exception()  # marked as seen: the run has ended otherwise
             transformer.scheduled.clear()
 
     def _end(self, error: BaseException | None) -> None:

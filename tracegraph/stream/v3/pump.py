@@ -186,7 +186,7 @@ class AsyncGraphPump(_BasePump):
 
     def stop_now(self) -> None:
         """Stop the run in one synchronous step; what takes time goes on in a task that ``abort()`` waits for."""
-        if self.is_over:
+        if self.mux.is_over or self._closing is not None:
             return
         self.is_over = True
         if (stop := getattr(self._parts, "stop", None)) is not None:

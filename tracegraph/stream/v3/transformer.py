@@ -107,6 +107,7 @@ class StreamTransformer:
         return found
 
     def _log_failure(self, task: asyncio.Task[Any]) -> None:
+        self.scheduled.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a coroutine scheduled by %s failed; the run goes on", type(self).__name__, exc_info=error)
 
