@@ -418,7 +418,7 @@ async def test_what_is_awaited_at_the_end_can_be_left(how: str) -> None:
         run = await chain(a=says("a")).astream_events({"xs": []}, version="v3", transformers=[Lane])
         puller, other = asyncio.create_task(read(run.values)), asyncio.create_task(read(run))
         await seen.wait()
-        while not run._pump.is_over:  # it has come to the end, where it waits for the work
+        while not run._pump.is_over:  # noqa: ASYNC110  # until it waits for the work, which tells nobody
             await asyncio.sleep(0)
         assert not puller.done()
         if how == "cancel":
