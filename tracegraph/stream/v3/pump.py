@@ -145,6 +145,11 @@ class AsyncGraphPump(_BasePump):
         self._puller, self.has_begun = asyncio.current_task(), True
         try:
             await self._pull(self._parts)
+        except BaseException as error:
+            if self._closing is None or not isinstance(error, RunClosed):
+                # The reader was cancelled, so nothing may stand after an await: the run is stopped in this instant.
+                self.stop_now()
+                raise
         finally:
             self._puller = None
             has_company = self._bell.has_waiters
@@ -161,11 +166,6 @@ class AsyncGraphPump(_BasePump):
             await self._conclude()
         except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
             await self._fail(error)
-        except BaseException as error:
-            if not (self.is_over and isinstance(error, RunClosed)):
-                # The reader was cancelled, so nothing may stand after an await: the run is stopped in this instant.
-                self.stop_now()
-                raise
 
     async def _conclude(self) -> None:
         if self.is_over:
