@@ -272,6 +272,7 @@ async def test_what_is_scheduled_is_awaited_before_the_end() -> None:
 async def test_an_error_beside_the_stream_fails_the_run_if_it_should() -> None:
     """The other kind is logged, once, and the run ends well."""
     face = MuxFace(ASYNC, Lane)
+    await face.push("log", None)
     await face.push("raise", LookupError("beside"))
     face.mux.extensions["gate"].set()
 

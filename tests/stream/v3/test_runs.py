@@ -12,7 +12,15 @@ from run_faces import Face, opened, play, with_run
 from small_graphs import THREAD, State, bounded, chain, saving, says
 
 from tracegraph.graph import START, StateGraph
-from tracegraph.stream import CustomTransformer, StreamChannel, StreamTransformer, UpdatesTransformer
+from tracegraph.stream import (
+    AsyncGraphRunStream,
+    CustomTransformer,
+    StreamChannel,
+    StreamMux,
+    StreamTransformer,
+    UpdatesTransformer,
+    ValuesTransformer,
+)
 from tracegraph.types import Command, interrupt
 
 
@@ -104,12 +112,14 @@ def test_transformers_of_the_graph_come_before_those_of_the_call(colour: Colour)
         words = run.begin(run.extensions["words"])
         subgraphs = run.begin(run.subgraphs)
         handle = run.face(await run.one(subgraphs))
-        inner = run.begin(handle.extensions["words"])
-        return await run.rest(inner), handle.extensions["scope"], await run.rest(words), list(run.extensions)
+        inner, log = run.begin(handle.extensions["words"]), run.begin(handle.run)
+        return await run.rest(inner), handle.extensions["scope"], await run.rest(words), list(run.extensions), await run.rest(log)
 
-    inner, scope, words, names = with_run(colour, app, {"xs": []}, body, transformers=[CustomTransformer])
+    inner, scope, words, names, log = with_run(colour, app, {"xs": []}, body, transformers=[CustomTransformer])
 
     assert inner == ["b"]
+    # What the inner transformer forwards is in the inner log alone, so it has no number.
+    assert [(event["method"], "seq" in event) for event in log] == [("custom:words", False), ("values", True)]
     assert words == ["a", "a", "b"]
     assert scope[0].startswith("sub:")
     assert names == ["values", "messages", "lifecycle", "subgraphs", "words", "scope", "custom"]
@@ -309,6 +319,13 @@ def test_interleaved_projections_come_in_the_order_of_their_items() -> None:
     ]
 
 
+def test_items_of_one_part_are_interleaved_as_they_were_pushed() -> None:
+    """Not by the order in which the projections are named."""
+    run = nested().stream_events({"xs": []}, version="v3")
+
+    assert [name for name, _ in run.interleave("subgraphs", "lifecycle")] == ["lifecycle", "subgraphs", "lifecycle"]
+
+
 def test_channels_are_free_again_after_interleaving() -> None:
     """Break or not: the next reader goes on where it stopped."""
     run = chain(a=says("a"), b=says("b")).stream_events({"xs": []}, version="v3")
@@ -373,6 +390,59 @@ async def test_readers_at_once_see_everything_each() -> None:
     assert [event["seq"] for event in log] == list(range(1, 2 * steps + 2))
     # Nobody is left behind until the others are through.
     assert len(set(order[: len(order) // 3])) == 3
+
+
+async def test_readers_of_a_run_that_never_waits_get_their_turns() -> None:
+    """Its parts are all there, and still nobody reads them all before the others have read one."""
+    order: list[str] = []
+
+    async def parts() -> Any:
+        for n in range(5):
+            yield {"type": "values", "ns": (), "data": {"n": n}, "interrupts": ()}
+            yield {"type": "updates", "ns": (), "data": {"node": {"n": n}}}
+
+    async def read(name: str, items: Any) -> None:
+        async for _ in items:
+            order.append(name)
+
+    run = AsyncGraphRunStream(parts(), StreamMux(factories=[ValuesTransformer, UpdatesTransformer], is_async=True))
+    await asyncio.gather(read("v", run.values), read("u", run.updates))
+
+    assert order.count("v") == order.count("u") == 5
+    assert "u" in order[:4]
+    assert "v" in order[-4:]
+
+
+async def test_readers_that_start_together_miss_nothing_of_a_resumed_run() -> None:
+    """Its first part is there at once."""
+
+    async def collect(items: Any) -> list[Any]:
+        return [item async for item in items]
+
+    app = chain(saving(), a=says("a"), b=says("b"))
+    await app.ainvoke({"xs": []}, THREAD, interrupt_before=["b"])
+    run = await app.astream_events(None, THREAD, version="v3")
+    values, log = await asyncio.gather(collect(run.values), collect(run))
+
+    assert [value["xs"] for value in values] == [["a"], ["a", "b"]]
+    assert [event["seq"] for event in log] == [1, 2]
+
+
+async def test_a_run_that_is_left_before_its_first_part_never_begins() -> None:
+    """Although a reader is about to pull it."""
+    ran: list[int] = []
+
+    async def node(state: State) -> State:
+        ran.append(1)
+        return {}
+
+    run = await chain(node=node).astream_events({"xs": []}, version="v3")
+    reader = asyncio.create_task(anext(aiter(run.values), None))
+    await asyncio.sleep(0)
+    await run.abort()
+
+    assert await reader is None
+    assert ran == []
 
 
 def test_readers_in_several_threads_take_turns() -> None:

@@ -142,9 +142,13 @@ class AsyncGraphPump(_BasePump):
             return True
         if self.is_over or self._parts is None:
             return False
-        self._puller, self.has_begun = asyncio.current_task(), True
+        self._puller = asyncio.current_task()
         try:
-            await self._pull(self._parts)
+            if not self.has_begun:
+                self.has_begun = True
+                await asyncio.sleep(0)  # readers that start together all subscribe before the first part comes
+            if self._closing is None:
+                await self._pull(self._parts)
         except BaseException as error:
             if self._closing is None or not isinstance(error, RunClosed):
                 # The reader was cancelled, so nothing may stand after an await: the run is stopped in this instant.
