@@ -12,6 +12,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeAlias, TypedDict
 
+from benchmarks.streams import Reading, token_reader
+
 __all__ = ["SCENARIOS", "Case", "Scenario", "load"]
 
 Library: TypeAlias = SimpleNamespace
@@ -218,6 +220,17 @@ def _react(lib: Library, size: int, is_async: bool) -> Case:
     return Case(builder.compile(), {"messages": [{"role": "user", "content": "go"}]}, size)
 
 
+def _updates(lib: Library, size: int, is_async: bool) -> Case:
+    """Build the loop, with a reader of its updates."""
+    case = _loop(lib, size, is_async)
+    return Case(Reading(case.graph, "updates"), case.input, size)
+
+
+def _tokens(lib: Library, size: int, is_async: bool) -> Case:
+    """Build a model that says *size* words, with a reader of them."""
+    return Case(token_reader(lib, size, is_async), {"n": 0}, size)
+
+
 SCENARIOS = (
     Scenario("sequential", "step", 1000, 100, _chain, colours=("sync",)),
     Scenario("loop", "step", 1000, 100, _loop),
@@ -227,4 +240,6 @@ SCENARIOS = (
     Scenario("subgraphs 100", "task", 100, 100, _fan_out_subgraphs, runs=1),
     Scenario("wide state", "step", 300, 50, _wide),
     Scenario("react", "step", 101, 51, _react, runs=3),
+    Scenario("read updates", "part", 1000, 100, _updates),
+    Scenario("read tokens", "part", 100_000, 100, _tokens),
 )

@@ -395,13 +395,9 @@ class AsyncRun(Run):
         self.report(Woke())
 
     def ring(self) -> None:
-        """Wake the driving task."""
-        self._on_loop(self._ring)
-
-    def part_added(self) -> None:
-        """Wake the driving task for a part, if it waits: it looks for parts after it has said so."""
+        """Wake the driving task, if it waits: it looks for what there is to do after it has said so."""
         if self._wakeup is not None:
-            self.ring()
+            self._on_loop(self._ring)
 
     def _ring(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():

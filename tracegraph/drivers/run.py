@@ -314,6 +314,10 @@ class Run(ABC):
             case _:
                 self.set_future(future, None, None, is_cancelled=True)
 
+    def part_added(self) -> None:
+        """Wake the driving loop for what was put among the parts to read."""
+        self.ring()
+
     # --- ending --------------------------------------------------------------------------------------------
 
     def request_close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
@@ -444,10 +448,6 @@ class Run(ABC):
     @abstractmethod
     def ring(self) -> None:
         """Wake the driving loop."""
-
-    @abstractmethod
-    def part_added(self) -> None:
-        """Wake the driving loop for what was put among the parts to read."""
 
     @abstractmethod
     def new_future(self) -> Any:
