@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -20,19 +21,16 @@ __all__ = ["AsyncGraphPump", "GraphPump"]
 
 
 class _Hold:
-    """Keeps a run going as long as somebody keeps this."""
+    """Keeps a run going as long as somebody keeps this: run objects, cursors and open answers share one."""
 
-    __slots__ = ("_pump",)
+    __slots__ = ("__weakref__", "_pump")
 
     def __init__(self, pump: _BasePump) -> None:
         self._pump = pump
-        pump.holds += 1
 
     def __del__(self) -> None:
-        pump = self._pump
-        pump.holds -= 1
-        if not pump.holds and pump.has_begun:
-            pump.leave()
+        if self._pump.has_begun:
+            self._pump.leave()
 
 
 class _BasePump:
@@ -42,11 +40,16 @@ class _BasePump:
         self.mux = mux
         self.is_over = False
         self.has_begun = False
-        self.holds = 0
+        # Weakly: the pump is part of the circle of mux and channels, which must not keep the run going by itself.
+        self._held: weakref.ref[_Hold] | None = None
 
     def hold(self) -> _Hold:
-        """Return what keeps the run going: run objects and cursors have one."""
-        return _Hold(self)
+        """Return what keeps the run going."""
+        held = None if self._held is None else self._held()
+        if held is None:
+            held = _Hold(self)
+            self._held = weakref.ref(held)
+        return held
 
     def leave(self) -> None:
         """Let go of the graph's stream, which stops it: no reader is left."""
