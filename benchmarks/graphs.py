@@ -241,5 +241,5 @@ SCENARIOS = (
     Scenario("wide state", "step", 300, 50, _wide),
     Scenario("react", "step", 101, 51, _react, runs=3),
     Scenario("read updates", "part", 1000, 100, _updates),
-    Scenario("read tokens", "part", 100_000, 100, _tokens),
+    Scenario("read tokens", "part", 20_000, 100, _tokens),
 )
