@@ -29,6 +29,7 @@ from tracegraph.errors import (
     InvalidAnswerError,
     NodeCancelledError,
     ParentCommand,
+    TaskLimitError,
     TracegraphWarning,
 )
 from tracegraph.events import BranchEnded, BranchStarted
@@ -205,8 +206,8 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     error.add_note(f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {attempt}{thread})")
     policies = here.run.default_retry
     try:
-        # The same answer would be refused again.
-        policy = None if isinstance(error, InvalidAnswerError) else matching_policy(task, error, policies)
+        # The same answer would be refused again, and what was begun stays begun.
+        policy = None if isinstance(error, InvalidAnswerError | TaskLimitError) else matching_policy(task, error, policies)
     except Exception as broken:
         broken.__context__ = error
         return TaskFailed(task, attempt, broken)

@@ -39,11 +39,12 @@ from tracegraph.engine.reports import (
 )
 from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.stepping import end_superstep, start_superstep
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError
+from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, TaskLimitError
 from tracegraph.events import TaskStatus
 from tracegraph.types import Interrupt
 
@@ -88,7 +89,9 @@ class Engine:
     def __init__(self, topology: Topology, settings: RunSettings) -> None:
         self.topology = topology
         self.settings = settings
-        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None)
+        limit = settings.size_limit
+        size = None if limit is None else StateSize(limit, topology.channels)
+        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None, size=size)
         self.announce = Announcer(settings)
         self.history: deque[Report] | None = deque(maxlen=20) if settings.is_checked else None
         """The last reports, for the text of an :class:`EngineBug`."""
@@ -255,12 +258,14 @@ class Engine:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
         writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
-        is_refusal = isinstance(error, InvalidAnswerError)  # the caller's fault, so no handler makes up for it
-        if task.node.error_handler is not None and not is_refusal:
+        is_refusal = isinstance(error, InvalidAnswerError)
+        # Both are the caller's to mend, so no handler makes up for them, and a resumed run does the task again.
+        is_for_caller = is_refusal or isinstance(error, TaskLimitError)
+        if task.node.error_handler is not None and not is_for_caller:
             writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
         self.saving.save_writes(decision, task.id, task.path_str, writes)
         self.settle(decision, task, "failed", at_ns)
-        if task.caller is not None or (not is_refusal and hand_to_handler(self, decision, task, error, at_ns)):
+        if task.caller is not None or (not is_for_caller and hand_to_handler(self, decision, task, error, at_ns)):
             return
         self.failures.append(task)
         if not is_refusal:

@@ -110,6 +110,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
         is_strict=graph.strict,
+        max_state_bytes=graph.max_state_bytes,
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
