@@ -220,6 +220,17 @@ def test_a_control_of_a_run_inside_lifts_no_limit(colour: Colour, ran: Ran) -> N
         assert own[-1].tasks_begun == allowed
 
 
+def test_a_control_of_a_run_inside_counts_that_run_alone(colour: Colour, ran: Ran) -> None:
+    """Where the run around it has none."""
+    inner, own = chain(a=ran("a"), b=ran("b")), RunControl(max_tasks=2)
+
+    def call(state: State) -> Any:
+        return {"xs": inner.invoke({"xs": []}, control=own)["xs"]}
+
+    assert colour.invoke(chain(call=call, last=ran("last")), {"xs": []}) == {"xs": ["a", "b", "last"]}
+    assert own.tasks_begun == 2
+
+
 # --- calls of tasks ----------------------------------------------------------------------------------------------
 
 

@@ -35,7 +35,8 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
         interrupt_after=launch.interrupt_after,
         parents=launch.parents,
         is_checked=is_checked,
-        count_tasks=task_counter(_controls(launch)),
+        # A control is inherited, so without one there is none around either.
+        count_tasks=None if launch.runtime.control is None else task_counter(_controls(launch)),
         size_limit=size_limit_of(launch.max_state_bytes, None if saver is None else saver.saver, launch.thread_id),
         is_strict=launch.is_strict,
     )
@@ -43,9 +44,8 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
 
 def _controls(launch: Launch) -> Iterator[RunControl]:
     """Yield the controls of a run and of those around it: one that is given to a run inside replaces no limit."""
-    while True:
-        if launch.runtime.control is not None:
-            yield launch.runtime.control
+    while launch.runtime.control is not None:
+        yield launch.runtime.control
         if launch.parent is None:
             return
         launch = launch.parent.run.launch
