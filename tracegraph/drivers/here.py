@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from tracegraph.engine.node import Node
 
 __all__ = ["HereNow"]
+
+
+_numbering = threading.Lock()
+"""A node's own threads may call at once, and no two calls may have one number. One for all, for it is held for no time."""
 
 
 class HereNow:
@@ -101,8 +107,9 @@ class HereNow:
 
     def child_namespace(self) -> str:
         """Return the namespace of the next child run: the task's, plus ``|k`` from the second one on."""
-        number = self._child_runs
-        self._child_runs += 1
+        with _numbering:
+            number = self._child_runs
+            self._child_runs += 1
         return f"{self.namespace}{NS_SEP}{number}" if number else self.namespace
 
     def close_child_runs(self, status: RunStatus, reason: str) -> None:
@@ -113,8 +120,9 @@ class HereNow:
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""
-        index = self._calls
-        self._calls += 1
+        with _numbering:
+            index = self._calls
+            self._calls += 1
         return self.run.call(TaskCalled(self.task, self.attempt, index, node, (function, args, kwargs)))
 
     def config(self) -> dict[str, Any]:
@@ -186,7 +194,9 @@ class HereNow:
     def _manager(self, metadata: dict[str, Any]) -> CallbackManager:
         run, task = self.run, self.task
         heard = tuple(run.handlers)
-        place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
+        place = Place(
+            run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard, attempt_here=weakref.ref(self)
+        )
         return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata)
 
     @property
