@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from collections import Counter
 from typing import Annotated, Any, TypedDict
@@ -297,6 +298,27 @@ def test_a_value_that_cannot_be_measured_is_an_error(colour: Colour) -> None:
 
     assert app.get_state(THREAD).tasks[0].result == {"xs": [open]}
     assert chain({"checkpointer": app.checkpointer}, a=says(open)).invoke(None, THREAD) == {"xs": [open]}
+
+
+def test_a_stream_shows_nothing_of_the_superstep_that_was_refused(colour: Colour, ran: Ran) -> None:
+    """Its tasks' updates are what they wrote; the values are those that count."""
+    seen: list[Any] = []
+    app = chain({"max_state_bytes": 500}, a=ran("a", "a"), b=ran("b", KB))
+
+    with pytest.raises(StateSizeError):
+        colour.each(app, {"xs": []}, seen.append, stream_mode="values")
+
+    assert seen == [{"xs": []}, {"xs": ["a"]}]
+
+
+def test_an_async_update_is_refused_too(saver: BaseCheckpointSaver) -> None:
+    """As its sync twin is."""
+    app = chain({"checkpointer": saver, "max_state_bytes": 500}, a=says("a"))
+
+    with pytest.raises(StateSizeError):
+        asyncio.run(app.aupdate_state(THREAD, {"xs": [KB]}, as_node="a"))
+
+    assert checkpoints(saver) == 0
 
 
 # --- what it costs -----------------------------------------------------------------------------------------------

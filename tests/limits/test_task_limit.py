@@ -416,3 +416,19 @@ def test_every_task_of_a_thread_runs_once_however_often_the_limit_is_met(
                 yield None
 
     assert list(runs()) == [None, None, None, {"total": 7}]
+
+
+def test_a_stream_ends_with_the_limit_after_what_was_done(colour: Colour, ran: Ran) -> None:
+    """Its reader has seen every superstep that ran."""
+    seen: list[Any] = []
+
+    with pytest.raises(TaskLimitError):
+        colour.each(
+            chain(a=ran("a"), b=ran("b"), c=ran("c")),
+            {"xs": []},
+            seen.append,
+            stream_mode="updates",
+            control=RunControl(max_tasks=2),
+        )
+
+    assert seen == [{"a": {"xs": ["a"]}}, {"b": {"xs": ["b"]}}]

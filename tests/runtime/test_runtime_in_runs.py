@@ -13,6 +13,7 @@ from colours import Colour
 from pydantic import BaseModel, ValidationError
 from small_graphs import PATIENCE_S, State, chain, parallel, says
 
+from tracegraph.callbacks import BaseCallbackHandler
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.config import RunnableConfig, get_config, get_store, get_stream_writer
 from tracegraph.errors import NodeError
@@ -226,6 +227,54 @@ def test_a_run_inside_with_a_thread_of_its_own_says_so(colour: Colour, seen: See
     colour.invoke(one(call, checkpointer=InMemorySaver()), {"n": 0}, config)
 
     assert seen == [("inner", None, "inner", True), ("inner", 1, ["u"]), (9, 3)]
+
+
+def test_handlers_are_told_the_thread_that_each_run_has(colour: Colour) -> None:
+    """Not the outer one where a run inside has its own, or traces are filed under the wrong conversation (K13, case C21)."""
+    told: list[tuple[str, Any]] = []
+
+    class Handler(BaseCallbackHandler):
+        def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+            told.append((kwargs["name"], kwargs["metadata"].get("thread_id")))
+
+    own, shared = one(says(), name="own", checkpointer=InMemorySaver()), one(says(), name="shared")
+
+    def call(state: State) -> None:
+        own.invoke({}, {"configurable": {"thread_id": "inner"}})
+        shared.invoke({})
+
+    colour.invoke(one(call, name="call", checkpointer=InMemorySaver()), {}, {**OUTER, "callbacks": [Handler()]})
+
+    expected = {"call": "outer", "own": "inner", "shared": "outer"}
+    assert {name: thread for name, thread in told if name != "LangGraph"} == expected
+    assert [thread for name, thread in told if name == "LangGraph"] == ["outer", "inner", "outer"]
+
+
+def test_a_nodes_config_says_where_it_stands(colour: Colour, seen: Seen) -> None:
+    """What the node says of itself wins; nothing is there that nobody set (10.4)."""
+
+    def look(state: State, config: RunnableConfig) -> None:
+        seen.append(config)
+
+    graph = StateGraph(State)
+    graph.add_node("node", look, metadata={"m": "the node's", "langgraph_step": "mine"})
+    graph.add_edge(START, "node")
+
+    colour.invoke(graph.compile(), {}, {"metadata": {"m": "the run's", "u": 1}, "configurable": {"k": 1}, "run_name": "r"})
+
+    (config,) = seen
+    ns = config["configurable"]["checkpoint_ns"]
+    assert config["metadata"] == {
+        "m": "the node's",
+        "u": 1,
+        "langgraph_step": "mine",
+        "langgraph_node": "node",
+        "langgraph_triggers": ("branch:to:node",),
+        "langgraph_path": ("__pregel_pull", "node"),
+        "langgraph_checkpoint_ns": ns,
+    }
+    assert config.keys() == {"metadata", "callbacks", "configurable"}
+    assert config["configurable"] == {"k": 1, "checkpoint_id": None, "checkpoint_ns": ns, "checkpoint_map": {}}
 
 
 # --- server info -------------------------------------------------------------------------------------------------
