@@ -119,7 +119,7 @@ class RunControl:
 
     @property
     def tasks_begun(self) -> int:
-        """How many were begun; they are counted only where there is a limit."""
+        """How many were counted: a superstep's all at once, as it begins. Without a limit none are."""
         return 0 if self.budget is None else self.budget.begun
 
     def on_drain(self, callback: Callable[[str], None]) -> Callable[[], None]:

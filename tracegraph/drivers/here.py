@@ -44,6 +44,8 @@ class HereNow:
     is_over = False
     is_told_to_stop = False
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
+    is_in_thread = False
+    """An async run waits for its body in a worker thread."""
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None

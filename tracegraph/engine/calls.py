@@ -33,11 +33,10 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         child.status = "cancelled"
         decision.actions.append(ResolveCall(child))
         return
-    for known in caller.children or ():
-        if known.id == child.id and known.status == "completed":
-            report.child = known
-            decision.actions.append(ResolveCall(known))
-            return
+    if (known := engine.finished_calls.get(child.id)) is not None:
+        report.child = known
+        decision.actions.append(ResolveCall(known))
+        return
     is_known = engine.pending.recall(child)
     if not is_known and (refusal := count_tasks(engine, [child])) is not None:
         child.status, child.error = "failed", refusal

@@ -41,13 +41,13 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
     handler.input = task_input(handler)
     handler.handles = NodeError(failed.node.name, error)
     handler.planned_at_ns = at_ns
-    failed.is_handled = True
-    failed.writes = []
     is_known = engine.pending.recall(handler)
     if not is_known and (refusal := count_tasks(engine, [handler])) is not None:
         refusal.__cause__ = error
         failed.error = refusal
         return False
+    failed.is_handled = True
+    failed.writes = []
     engine.tasks.append(handler)
     engine.open_tasks += 1
     if settings.wants & ErrorHandled.bit:

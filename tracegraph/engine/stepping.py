@@ -46,6 +46,8 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     if engine.announce.wants_steps:
         engine.announce.superstep_started(decision, tasks, engine.saving.checkpoint_id, at_ns)
     engine.open_tasks = len(tasks)
+    if engine.finished_calls:
+        engine.finished_calls = {}
     for task in tasks:
         task.planned_at_ns = at_ns
     for task, producer_id in zip(tasks, engine.producers, strict=False) if engine.producers else ():
