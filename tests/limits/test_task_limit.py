@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import threading
 from collections import Counter
@@ -9,14 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from colours import Colour
+from colours import ASYNC, Colour
 from recording import recording
 from small_graphs import PATIENCE_S, THREAD, State, chain, parallel, says
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.errors import InvalidInputError, NodeError, TaskLimitError
 from tracegraph.events import RunEnded, TaskStarted
-from tracegraph.func import task
+from tracegraph.func import entrypoint, task
 from tracegraph.graph import END, START, StateGraph
 from tracegraph.runtime import RunControl
 from tracegraph.types import RetryPolicy, Send
@@ -432,3 +433,28 @@ def test_a_stream_ends_with_the_limit_after_what_was_done(colour: Colour, ran: R
         )
 
     assert seen == [{"a": {"xs": ["a"]}}, {"b": {"xs": ["b"]}}]
+
+
+def test_awaited_calls_are_counted_one_by_one(saver: BaseCheckpointSaver) -> None:
+    """Of calls that an entrypoint makes at once, as many run as are allowed; the others when it goes on."""
+    made: list[int] = []
+
+    @task
+    async def work(at: int) -> int:
+        made.append(at)
+        await asyncio.sleep(0)
+        return at
+
+    @entrypoint(checkpointer=saver)
+    async def every(count: int) -> list[int]:
+        return await asyncio.gather(*[work(at) for at in range(count)])
+
+    with pytest.raises(TaskLimitError, match=r"1 more task \('work'\)") as failure:
+        ASYNC.invoke(every, 6, THREAD, control=RunControl(max_tasks=4))
+
+    assert failure.value.begun == 4
+    assert set(made) <= {0, 1, 2}
+    made_before, again = len(made), RunControl(max_tasks=7)
+    assert ASYNC.invoke(every, None, THREAD, control=again) == [*range(6)]
+    assert set(made) == {*range(6)}
+    assert again.tasks_begun == 1 + len(made) - made_before
