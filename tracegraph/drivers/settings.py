@@ -7,12 +7,12 @@ from uuid import UUID
 
 from tracegraph.drivers.launch import Launch
 from tracegraph.engine.identity import derived_uuid_text
-from tracegraph.engine.settings import RunSettings
+from tracegraph.engine.settings import Deadline, RunSettings
 
 __all__ = ["settings_of"]
 
 
-def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
+def settings_of(launch: Launch, *, deadline: Deadline | None, is_checked: bool) -> RunSettings:
     """Return what the engine must know of a launch."""
     saver, ns = launch.saver, launch.ns
     return RunSettings(
@@ -33,6 +33,8 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
         parents=launch.parents,
         is_checked=is_checked,
         is_strict=launch.is_strict,
+        step_timeout=launch.step_timeout,
+        deadline=deadline,
     )
 
 

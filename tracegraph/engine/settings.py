@@ -10,7 +10,20 @@ from uuid import UUID
 from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
-__all__ = ["Begin", "RunSettings"]
+__all__ = ["Begin", "Deadline", "RunSettings"]
+
+
+@dataclass(slots=True, frozen=True)
+class Deadline:
+    """When a run must be over, and what it was given."""
+
+    began_ns: int
+    limit_s: float
+
+    @property
+    def due_ns(self) -> int:
+        """When its time is up."""
+        return self.began_ns + int(self.limit_s * 1e9)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +55,10 @@ class RunSettings:
     """Check the invariants after every report."""
     is_strict: bool = False
     """An unknown key of an input or return value is an error."""
+    step_timeout: float | None = None
+    """Seconds a superstep may take."""
+    deadline: Deadline | None = None
+    """When the whole run must be over; of nested runs, those it was given to."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Generic, Literal, Self
 
@@ -295,6 +296,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         transformers: Sequence[Any] | None = None,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        step_timeout: float | timedelta | None = None,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Return the graph, ready to run; the builder stays as it is and may be compiled again.
 
@@ -305,6 +307,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         ``concurrent_runs`` says what becomes of runs and updates that come while another is under way on their thread:
         "reject" fails the one that saves second (:class:`ConcurrentRunError`), "queue" lets each wait until those before
         it have ended, in other processes too.
+
+        ``step_timeout`` (seconds or a timedelta) limits the time of every superstep, of sync nodes too: a run that exceeds
+        it raises :class:`StepTimeoutError`, keeps what finished nodes wrote, and can be resumed with None.
 
         Raises:
             GraphDefinitionError: with all that is wrong, each naming the node and the way out.
@@ -322,6 +327,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             transformers=transformers,
             is_strict=strict,
             concurrent_runs=concurrent_runs,
+            step_timeout=step_timeout,
         )
         self.compiled = True
         return compiled
