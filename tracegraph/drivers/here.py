@@ -138,8 +138,11 @@ class HereNow:
         return False
 
     def give_up(self, status: RunStatus, reason: str) -> None:
-        """Leave the attempt to itself: nothing it does counts any more, and the runs it has started end now."""
+        """Leave the attempt to itself: nothing it does counts any more, nor what its calls do; runs it has started end."""
         self.is_over = self.is_given_up = True
+        for task, other in tuple(self.run.attempts.items()):
+            if task.caller is self.task:
+                other.give_up(status, reason)
         self.close_child_runs(status, reason)
 
     # --- signs of progress ---------------------------------------------------------------------------------

@@ -432,7 +432,8 @@ class Engine:
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""
-        if isinstance(report, TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver):
+        is_left_behind = self.limits is not None and self.limits.is_reached
+        if is_left_behind and isinstance(report, TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver):
             self.announce.ignored(decision, report.task, report.attempt, type(report).__name__, at_ns)
         if isinstance(report, SaveEnded):
             self.saving.ended(decision, report.order, report.error, at_ns)

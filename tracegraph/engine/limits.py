@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph.engine.actions import Decision, StopRun, WakeAt
 from tracegraph.engine.ending import finish, first_failures
-from tracegraph.engine.settings import Deadline
+from tracegraph.engine.settings import Deadline, nanoseconds
 from tracegraph.errors import RunDeadlineError, StepTimeoutError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Limits:
         """When the superstep's time is up, if it has begun and has a limit."""
         if self.step_timeout is None or self.step_began_ns is None:
             return None
-        return self.step_began_ns + int(self.step_timeout * 1e9)
+        return self.step_began_ns + nanoseconds(self.step_timeout)
 
     def ask_to_wake(self, decision: Decision) -> None:
         """Ask to be woken when the next limit may be reached."""

@@ -10,7 +10,16 @@ from uuid import UUID
 from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
-__all__ = ["Begin", "Deadline", "RunSettings"]
+__all__ = ["Begin", "Deadline", "RunSettings", "nanoseconds"]
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a time limit in nanoseconds; what is longer than centuries is as good as centuries, and can be counted.
+
+    >>> nanoseconds(0.5)
+    500000000
+    """
+    return int(min(seconds, 1e10) * 1e9)
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,7 +32,7 @@ class Deadline:
     @property
     def due_ns(self) -> int:
         """When its time is up."""
-        return self.began_ns + int(self.limit_s * 1e9)
+        return self.began_ns + nanoseconds(self.limit_s)
 
 
 @dataclass(slots=True, kw_only=True)

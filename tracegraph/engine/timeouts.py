@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracegraph.engine.actions import Decision, TimeOut, WakeAt
+from tracegraph.engine.settings import nanoseconds
 from tracegraph.engine.task import Task
 from tracegraph.errors import NodeTimeoutError
 
@@ -21,7 +22,7 @@ def _set_deadline(decision: Decision, task: Task, progress_ns: int) -> None:
     policy = task.timeout
     assert policy is not None
     dues = [
-        began_ns + int(float(limit) * 1e9)  # type: ignore[arg-type]  # the policy made seconds of a timedelta
+        began_ns + nanoseconds(limit)  # type: ignore[arg-type]  # the policy made seconds of a timedelta
         for began_ns, limit in ((task.began_ns, policy.run_timeout), (progress_ns, policy.idle_timeout))
         if limit is not None
     ]
@@ -44,7 +45,7 @@ def check_timeout(decision: Decision, task: Task, at_ns: int, progress_ns: int) 
         ("run", policy.run_timeout, task.began_ns),
         ("idle", policy.idle_timeout, max(task.began_ns, progress_ns)),
     ):
-        if limit is not None and at_ns - since_ns >= int(float(limit) * 1e9):  # type: ignore[arg-type]  # see above
+        if limit is not None and at_ns - since_ns >= nanoseconds(limit):  # type: ignore[arg-type]  # see above
             task.deadline_ns = None
             error = NodeTimeoutError(
                 task.node.name,
