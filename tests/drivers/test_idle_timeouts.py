@@ -331,6 +331,26 @@ def test_an_attempt_that_is_over_keeps_nothing_alive() -> None:
         is_over.set()
 
 
+def test_a_task_inside_that_is_over_keeps_nothing_around_it_alive() -> None:
+    """Nor does a late heartbeat of a graph's node reach the node that ran the graph."""
+    kept: list[Runtime] = []
+
+    def keeps(state: State, runtime: Runtime) -> State:
+        runtime.heartbeat()
+        kept.append(runtime)
+        return {}
+
+    async def body(state: State) -> State:
+        await chain(keeps=keeps).ainvoke({"xs": []})
+        outer: Any = here("a test")
+        before = outer.progress_ns
+        kept[0].heartbeat()
+        kept[0].stream_writer("late")
+        return {"xs": [outer.progress_ns == before]}
+
+    assert run(limited(body, LONG)) == {"xs": [True]}
+
+
 # --- where limits may stand --------------------------------------------------------------------------------
 
 

@@ -28,8 +28,8 @@ from tracegraph.runtime import RunControl, Runtime
 from tracegraph.types import RetryPolicy, interrupt
 
 LIMIT_S = 0.05
-ENOUGH_S = 0.5
-"""Time in which quick nodes are done for certain."""
+ENOUGH_S = 0.4
+"""Time in which nodes begin, and quick ones are done, for certain."""
 FOR_EVER = RetryPolicy(initial_interval=3600.0, jitter=False, retry_on=Exception)
 
 
@@ -40,8 +40,7 @@ class Limit:
         self.kind = kind
         self.error: Any = StepTimeoutError if kind == "step" else RunDeadlineError
         self.reason = "step_timeout" if kind == "step" else "run_deadline"
-        self.seconds = LIMIT_S if kind == "step" else ENOUGH_S
-        """A step's time begins with its first task, a run's before that."""
+        self.seconds = ENOUGH_S
 
     def options(self, seconds: Any = None, **more: Any) -> dict[str, Any]:
         """Return the options of ``compile``."""
@@ -365,6 +364,22 @@ def test_a_late_report_is_ignored_and_told(colour: Colour, limit: Limit, may_end
     assert [(e.name, e.attempt, e.report) for e in watch.events[before:]] == [("stuck", 1, "TaskSucceeded")]  # type: ignore[attr-defined]
     assert_numbered(watch.events)
     assert_well_nested(watch.events)
+
+
+def test_a_late_failure_is_ignored_and_told(colour: Colour, limit: Limit, may_end: threading.Event) -> None:
+    """A thread that comes back to raise has no better claim."""
+
+    def raises(state: State) -> State:
+        may_end.wait()
+        raise KeyError("late")
+
+    watch = Watch(ReportIgnored)
+    with recording(watch):
+        failure(lambda: colour.invoke(chain(limit.options(), raises=raises), {"xs": []}, **limit.call()), limit.error)
+        may_end.set()
+        wait_for(watch.bell)
+
+    assert [event.report for event in watch.of(ReportIgnored)] == ["TaskFailed"]
 
 
 def test_what_a_left_behind_node_does_is_dropped(colour: Colour, limit: Limit) -> None:

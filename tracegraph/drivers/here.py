@@ -35,13 +35,12 @@ class AttemptHub:
 
     @property
     def wants(self) -> int:
-        """Kinds somebody listens to."""
+        """Kinds somebody listens to; asked before an event is made."""
         return 0 if self._here.is_given_up else self._here.run.hub.wants
 
     def publish(self, event: Event) -> None:
         """Hand an event to whoever wants it."""
-        if not self._here.is_given_up:
-            self._here.run.hub.publish(event)
+        self._here.run.hub.publish(event)
 
 
 class HereNow:

@@ -8,10 +8,10 @@ import contextvars
 from typing import Any
 
 from tracegraph.drivers import workers
-from tracegraph.drivers.calling import Call, failure_report
+from tracegraph.drivers.calling import Call
 from tracegraph.drivers.futures import settle_on_loop
 from tracegraph.drivers.here import HereNow
-from tracegraph.engine.reports import TaskSucceeded
+from tracegraph.engine.reports import Report, TaskFailed, TaskSucceeded
 
 __all__ = ["call_in_worker"]
 
@@ -33,9 +33,14 @@ async def call_in_worker(here: HereNow, call: Call) -> Any:
         except BaseException as raised:
             error = raised
         if here.is_given_up:
-            here.run.report(TaskSucceeded(here.task, here.attempt) if error is None else failure_report(here, error))
+            here.run.report(_late(here, error))
         with contextlib.suppress(RuntimeError):  # the loop is closed: whoever waited is gone
             loop.call_soon_threadsafe(settle_on_loop, future, result, error)
 
     workers.submit(work)
     return await future
+
+
+def _late(here: HereNow, error: BaseException | None) -> Report:
+    """Return a report that will be ignored: what was asked, or is to be retried, does not matter any more."""
+    return TaskSucceeded(here.task, here.attempt) if error is None else TaskFailed(here.task, here.attempt, error)
