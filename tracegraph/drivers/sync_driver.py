@@ -266,15 +266,25 @@ class SyncRun(Run):
         self.attempts[task] = here
         report = self.base.copy().run(self._attempt, here, action)
         self.attempts.pop(task, None)
-        self.report(report, will_pop=will_pop)
+        if report is not None:
+            self.report(report, will_pop=will_pop)
         if self.hub.wants:
             self._run_handlers()
 
-    def _attempt(self, here: HereNow, action: RunTask) -> Report:
+    def _announce_start(self, action: RunTask) -> bool:
+        """Publish that an attempt starts, unless another thread has closed the run and thereby announced the task's end."""
+        with self.lock:
+            if action.task.is_finished:
+                return False
+            for event in action.started:
+                self.hub.enter(event)
+        return True
+
+    def _attempt(self, here: HereNow, action: RunTask) -> Report | None:
         """Run one attempt; called inside the task's own Context, which is thrown away afterwards."""
         CURRENT.set(here)
-        for event in action.started:
-            self.hub.enter(event)
+        if action.started and not self._announce_start(action):
+            return None
         flow = attempt_flow(here)
         try:
             call = next(flow)
