@@ -84,6 +84,23 @@ def test_a_reader_that_outlives_its_event_loop_ends_its_run_when_it_is_collected
     assert listening.ends[-1] == ("GeneratorExit", "LangGraph")
 
 
+def test_an_async_handler_hears_that_the_reader_of_a_sync_run_was_dropped(no_collector: None) -> None:
+    """Whoever drops it does not wait for the handler, so what the handler has to do is done by somebody else."""
+    is_heard = threading.Event()
+
+    class Hearing(AsyncCallbackHandler):
+        async def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+            await asyncio.sleep(0)
+            assert isinstance(error, GeneratorExit)
+            is_heard.set()
+
+    parts = chain(a=says("a"), b=says("b")).stream({"xs": []}, {"callbacks": [Hearing()]}, stream_mode="updates")
+    assert next(parts) == {"a": {"xs": ["a"]}}
+    del parts
+
+    wait_for(is_heard)
+
+
 def test_a_node_whose_end_was_announced_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that was about to run it when the reader left: a handler would be told of a start without an end."""
     is_held, is_released = threading.Event(), threading.Event()

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 from tracegraph.current import CURRENT
@@ -397,6 +398,12 @@ class SyncRun(Run):
         run_to_completion(self.hub)
         self.close_if_fatal()
 
+    def _leave_handlers_to_a_worker(self) -> None:
+        """See to it that async handlers hear of the end though this thread does not wait; a nested run's root will."""
+        if self.launch.is_root and self.hub.has_awaitables:
+            with suppress(RuntimeError):  # the system gives no more threads, or the process ends
+                workers.submit(self._run_handlers)
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def _conclude(self) -> None:
@@ -414,6 +421,7 @@ class SyncRun(Run):
         self.request_close(status, reason, error)
         if not self._waits_at_close:
             self.end()
+            self._leave_handlers_to_a_worker()
             return
         self._conclude()
         if threading.get_ident() in self._workers:
