@@ -156,10 +156,16 @@ async def _aonce(app: Any, config: Any) -> None:
     _check(result == {"n": 1}, "a graph made for one run", result)
 
 
+def _own_loop(app: Any, config: Any) -> None:
+    result = asyncio.run(app.ainvoke(GIVEN, config))
+    _check(result["n"] == 3, "an async run on a loop of its own", result)
+
+
 SCENARIOS = (
     _ending("loop", lambda result: result["n"] == 3),
     _ending("fan-out", lambda result: result["xs"] == [0, 1, 2, 3]),
     _ending("subgraph", lambda result: result["n"] == 1 and result["xs"] == [1]),
+    _ending("called graph", lambda result: result["n"] == 2),
     _ending("tasks", lambda result: result["xs"] == [2, 4]),
     _ending("retry", lambda result: sorted(result["xs"]) == [0, 2]),
     _ending("rescue", lambda result: result["xs"] == [0]),
@@ -172,4 +178,5 @@ SCENARIOS = (
     Scenario("cancelled", "wait", None, _cancel),
     Scenario("in turn", "loop", _queue, _aqueue, runs=2, needs_saver=True, takes_turns=True),
     Scenario("graph of its own", "loop", _once, _aonce),
+    Scenario("loop of its own", "loop", _own_loop, None),
 )

@@ -113,6 +113,20 @@ def _subgraph(builder: Builder, coloured: Callable[[Body], Body]) -> None:
     builder.add_node("child", child.compile()).add_edge(START, "child")
 
 
+def _called_graph(builder: Builder, coloured: Callable[[Body], Body]) -> None:
+    child: Builder = StateGraph(State)
+    child.add_node("bump", coloured(_bump)).add_edge(START, "bump")
+    inner = child.compile()
+
+    def call(state: State) -> State:
+        return {"n": 1 + inner.invoke({"n": state["n"]})["n"]}
+
+    async def acall(state: State) -> State:
+        return {"n": 1 + (await inner.ainvoke({"n": state["n"]}))["n"]}
+
+    builder.add_node("call", call if coloured(call) is call else acall).add_edge(START, "call")
+
+
 @task
 def _double(x: int) -> int:
     return 2 * x
@@ -226,6 +240,7 @@ _SHAPES: dict[str, Callable[[Builder, Callable[[Body], Body]], None]] = {
     "loop": _loop,
     "fan-out": _fan_out,
     "subgraph": _subgraph,
+    "called graph": _called_graph,
     "tasks": _tasks,
     "retry": _retry,
     "ask": _ask,
