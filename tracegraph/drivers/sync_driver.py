@@ -13,6 +13,7 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 from tracegraph.current import CURRENT
@@ -275,7 +276,8 @@ class SyncRun(Run):
             self._end_timed(here)
         else:
             self.attempts.pop(task, None)
-        self.report(report, will_pop=will_pop)
+        if report is not None:
+            self.report(report, will_pop=will_pop)
         if self.hub.wants:
             self._run_handlers()
 
@@ -309,11 +311,20 @@ class SyncRun(Run):
                 self._bell.notify_all()
         return here
 
-    def _attempt(self, here: HereNow, action: RunTask) -> Report:
+    def _announce_start(self, action: RunTask) -> bool:
+        """Publish that an attempt starts, unless another thread has closed the run and thereby announced the task's end."""
+        with self.lock:
+            if action.task.is_finished:
+                return False
+            for event in action.started:
+                self.hub.enter(event)
+        return True
+
+    def _attempt(self, here: HereNow, action: RunTask) -> Report | None:
         """Run one attempt; called inside the task's own Context, which is thrown away afterwards."""
         CURRENT.set(here)
-        for event in action.started:
-            self.hub.enter(event)
+        if action.started and not self._announce_start(action):
+            return None
         flow = attempt_flow(here)
         try:
             call = next(flow)
@@ -445,6 +456,12 @@ class SyncRun(Run):
         run_to_completion(self.hub)
         self.close_if_fatal()
 
+    def _leave_handlers_to_a_worker(self) -> None:
+        """See to it that async handlers hear of the end though this thread does not wait; a nested run's root will."""
+        if self.launch.is_root and self.hub.has_awaitables:
+            with suppress(RuntimeError):  # the system gives no more threads, or the process ends
+                workers.submit(self._run_handlers)
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def _conclude(self) -> None:
@@ -462,6 +479,7 @@ class SyncRun(Run):
         self.request_close(status, reason, error)
         if not self._waits_at_close:
             self.end()
+            self._leave_handlers_to_a_worker()
             return
         self._conclude()
         if threading.get_ident() in self._workers:
