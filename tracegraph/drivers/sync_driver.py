@@ -53,6 +53,7 @@ class SyncRun(Run):
         "_ready",
         "_storing",
         "_waits_at_close",
+        "_waits_for_bodies",
         "_workers",
         "parts",
     )
@@ -75,6 +76,7 @@ class SyncRun(Run):
         self._storing = 0
         """Threads that store something at once, in a run that takes turns."""
         self._waits_at_close = True
+        self._waits_for_bodies = True
         self._is_short_of_threads = False
         self._workers: set[int] = set()
         """Idents of the threads that help, which must not wait for themselves."""
@@ -106,7 +108,7 @@ class SyncRun(Run):
             raise
         except BaseException as error:
             # Ctrl-C must not wait for a node that hangs; that thread is a daemon, and its report will be ignored.
-            self._waits_at_close &= isinstance(error, Exception)
+            self._waits_for_bodies = isinstance(error, Exception)
             self.close("failed" if isinstance(error, Exception) else "cancelled", type(error).__name__, error)
             raise
         if self.parts:
@@ -405,9 +407,12 @@ class SyncRun(Run):
         if not self._waits_at_close:
             self.end()
             return
-        self._conclude()
-        if threading.get_ident() in self._workers:
-            return  # a node closes the stream it belongs to
+        try:
+            self._conclude()
+        finally:
+            self.end()  # whatever is pressed meanwhile
+        if not self._waits_for_bodies or threading.get_ident() in self._workers:
+            return  # a node may close the stream it belongs to
         with self._bell:
             while self._busy:
                 self._bell.wait()

@@ -16,6 +16,7 @@ from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
 from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
+from tracegraph.engine.failures import add_note
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.records import ChannelVersions, Growth, Increment, Version, Write
 
@@ -290,4 +291,4 @@ def _name_writers(error: Exception, channel: str, groups: Sequence[WriteGroup]) 
     if isinstance(error, InvalidUpdateError):
         error.channel = error.channel or channel
         error.writers = error.writers or writers
-    error.add_note(f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")
+    add_note(error, f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")
