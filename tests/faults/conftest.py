@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from colours import ASYNC, SYNC, Colour
 from left_behind import Surroundings, watched
 from opentelemetry.sdk.trace import TracerProvider
 from spans import Trace
 
 from tracegraph.telemetry import use_provider
+
+
+@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
+def colour(request: Any) -> Colour:
+    """The colour of the run under test."""
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,26 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import Colour
 from event_log import Recorder, assert_well_nested
 from left_behind import Surroundings, recorded
 from small_graphs import PATIENCE_S, THREAD, State, chain, parallel, saving, says
 from spans import Trace
 
 from tracegraph.checkpoint.memory import InMemorySaver
-from tracegraph.errors import GraphDrained, NodeError, ParentCommand, failures_of
-from tracegraph.events import AttemptEnded, AttemptStarted, ErrorHandled, RunEnded, TaskEnded
+from tracegraph.errors import NodeError, failures_of
+from tracegraph.events import ErrorHandled, RunEnded, TaskEnded
 from tracegraph.graph import START, StateGraph
-from tracegraph.runtime import RunControl, Runtime
-from tracegraph.types import Command, RetryPolicy, interrupt
+from tracegraph.types import Command, RetryPolicy
 
 AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=Exception)
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: Any) -> Colour:
-    """The colour of the run under test."""
-    return request.param  # type: ignore[no-any-return]
 
 
 class Together:
@@ -323,130 +316,3 @@ def test_a_handled_failure_is_an_error_of_its_task_alone(colour: Colour, surroun
     assert trace.errors == ["run_step bad"]
     assert [event.error for event in log.events if isinstance(event, ErrorHandled)] == [error]
     assert_well_nested(log.events)
-
-
-# --- retries --------------------------------------------------------------------------------------------------
-
-
-def test_each_try_of_a_node_with_a_policy_is_told_and_a_recovered_one_is_no_error(
-    colour: Colour, surroundings: Surroundings, trace: Trace
-) -> None:
-    """A pair of events and a span for each try: only the failed ones are errors, not the task, not the run."""
-    tries: list[BaseException] = []
-
-    def flaky(state: State) -> Any:
-        if len(tries) < 2:
-            tries.append(ConnectionError(f"try {len(tries) + 1}"))
-            raise tries[-1]
-        return {"xs": ["at last"]}
-
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("flaky", flaky, retry_policy=AT_ONCE)
-    graph.add_edge(START, "flaky")
-    with recorded(surroundings) as log:
-        assert colour.invoke(graph.compile(), {"xs": []}) == {"xs": ["at last"]}
-
-    assert_well_nested(log.events)
-    assert [event.attempt for event in log.events if isinstance(event, AttemptStarted)] == [1, 2, 3]
-    ends = [(event.attempt, event.error, event.will_retry) for event in log.events if isinstance(event, AttemptEnded)]
-    assert ends == [(1, tries[0], True), (2, tries[1], True), (3, None, False)]
-    assert trace.errors == ["attempt", "attempt"]
-    assert [trace.ancestors(span) for span in trace.named("attempt")] == [["run_step flaky", "invoke_workflow"]] * 3
-    assert trace.is_complete()
-    for number, error in enumerate(tries, 1):
-        assert len(error.__notes__) == 1
-        assert error.__notes__[0].endswith(f", attempt {number})")
-
-
-def test_nothing_of_a_failed_try_reaches_the_next(colour: Colour) -> None:
-    """Its writes, what it did to its input, and the stream of updates: as if it had never been. What it sent was sent."""
-    seen: list[Any] = []
-
-    def route(state: State) -> Any:
-        if len(seen) < 3:
-            raise ConnectionError("on the way out, with writes made")
-        return "after"
-
-    def flaky(state: State, runtime: Runtime[Any]) -> Any:
-        seen.append([*state["xs"]])
-        state["xs"].append("changed in place")
-        state["n"] = 99
-        runtime.stream_writer(f"try {len(seen)}")
-        return {"xs": [f"try {len(seen)}"]}
-
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    graph.add_node("flaky", flaky, retry_policy=AT_ONCE)
-    graph.add_node("after", lambda state: {"xs": [state.get("n", "no n")]})
-    graph.add_edge(START, "flaky")
-    graph.add_conditional_edges("flaky", route, ["after"])
-
-    parts = colour.stream(graph.compile(), {"xs": ["in"]}, stream_mode=["updates", "custom", "values"])
-
-    assert seen == [["in"], ["in"], ["in"]]
-    assert [data for mode, data in parts if mode == "updates"] == [{"flaky": {"xs": ["try 3"]}}, {"after": {"xs": ["no n"]}}]
-    assert [data for mode, data in parts if mode == "custom"] == ["try 1", "try 2", "try 3"]
-    assert parts[-1] == ("values", {"xs": ["in", "try 3", "no n"]})
-
-
-# --- control flow ---------------------------------------------------------------------------------------------
-
-
-def leave(state: State) -> Any:
-    return Command(graph=Command.PARENT, update={"xs": ["up"]}, goto="after")
-
-
-def leave_raising(state: State) -> Any:
-    raise ParentCommand(Command(graph=Command.PARENT, update={"xs": ["up"]}, goto="after"))
-
-
-def ask(state: State) -> Any:
-    return {"xs": [interrupt("?")]}
-
-
-def drain(state: State, runtime: Runtime[Any]) -> Any:
-    assert runtime.control is not None
-    runtime.control.request_drain("deploy")
-    return {"xs": ["drained"]}
-
-
-@pytest.mark.parametrize("body", [leave, leave_raising, ask, drain], ids=lambda body: body.__name__)
-def test_control_flow_is_no_error(colour: Colour, body: Any, surroundings: Surroundings, trace: Trace) -> None:
-    """Out of a graph inside a graph: no span fails, no task does, nobody retries or handles it, nothing is noted on it."""
-    handled: list[Any] = []
-    signals: list[Any] = []
-
-    def rescue(state: State, error: NodeError) -> Any:
-        handled.append(error)
-
-    class Watching(Recorder):
-        def observe(self, event: Any) -> None:
-            super().observe(event)
-            if isinstance(event, RunEnded) and event.error is not None:
-                signals.append(event.error)
-
-    inner: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    inner.add_node("leaves", body, retry_policy=AT_ONCE, error_handler=rescue)
-    inner.add_node("never", says("never"))
-    inner.add_edge(START, "leaves")
-    inner.add_edge("leaves", "never")
-    outer: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    outer.add_node("inside", inner.compile(), retry_policy=AT_ONCE, error_handler=rescue)
-    outer.add_node("after", says("after"))
-    outer.add_edge(START, "inside")
-    app = outer.compile(checkpointer=InMemorySaver())
-    watching = Watching()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tracegraph.pregel.launch.Hub", lambda observers=(): surroundings.hub([*observers, watching]))
-        try:
-            colour.invoke(app, {"xs": []}, THREAD, control=RunControl())
-        except GraphDrained as signal:
-            signals.append(signal)
-
-    assert handled == []
-    assert trace.errors == []
-    assert trace.is_complete()
-    assert [event for span in trace.ended for event in span.events if event.name == "exception"] == []
-    assert [event for event in watching.events if isinstance(event, TaskEnded) and event.status == "failed"] == []
-    assert [event.error for event in watching.events if isinstance(event, AttemptEnded) and event.error is not None] == []
-    assert [getattr(signal, "__notes__", None) for signal in signals] == [None] * len(signals)
-    assert_well_nested(watching.events)

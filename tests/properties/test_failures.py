@@ -14,7 +14,7 @@ from readings import quiet
 from recipe_build import build
 from recipe_strategies import recipes
 from recipes import Recipe, text_of
-from tampering import DIRT, Even, Odd, Schedule, Tampering, is_scheduled, schedules
+from tampering import DIRT, Odd, Schedule, Tampering, is_scheduled, schedules
 
 from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.errors import failures_of

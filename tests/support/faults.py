@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import gc
 import signal
 import threading
@@ -85,10 +86,8 @@ def _linger(scene: Scene) -> None:
 
 
 async def _aswallow(scene: Scene) -> None:
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        pass
 
 
 def _press(scene: Scene) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from tracegraph.callbacks.hub import Hub
 from tracegraph.drivers import workers
 from tracegraph.pregel import launch
 
-_FDS = "/dev/fd"
+_FDS = Path("/dev/fd")
 
 
 class Surroundings:
@@ -64,9 +64,9 @@ class _WatchedHub(Hub):
 def open_files() -> set[str]:
     """Return the numbers of the open file descriptors, with what they are, where the system tells."""
     found = set()
-    for number in os.listdir(_FDS) if os.path.isdir(_FDS) else ():
+    for descriptor in _FDS.iterdir() if _FDS.is_dir() else ():
         try:
-            found.add(f"{number} {os.readlink(f'{_FDS}/{number}')}")
+            found.add(f"{descriptor.name} {descriptor.readlink()}")
         except OSError:  # the listing's own
             continue
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import random
 import time
 import warnings
@@ -94,6 +95,9 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
             else:
                 yield from _branches(here, writing, order)
     except BaseException as error:
+        if guard is not None and isinstance(error, Exception) and not here.is_over:
+            with contextlib.suppress(TracegraphWarning):  # where warnings are errors, the node's own comes first
+                guard.warn()
         return failure_report(here, error)
     finally:
         here.is_over = True

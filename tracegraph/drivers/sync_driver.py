@@ -393,36 +393,36 @@ class SyncRun(Run):
 
     def _conclude(self) -> None:
         """Wait for background saves, then announce the end."""
-        self._wait_for_saves()
+        self.wait_for_saves()
         run_flow(self.leaving())
         self.end()
         self._run_handlers()
         self.note_fatal()
 
-    def _wait_for_saves(self) -> None:
+    def wait_for_saves(self) -> None:
+        """Wait for what is being saved in the background."""
         with self._bell:
             while self._is_saving:
                 self._bell.wait()
 
-    def _runs_inside(self) -> list[SyncRun]:
+    def runs_inside(self) -> list[SyncRun]:
         """Return the runs that code of this run has started and not ended: a thread that hangs will not see to their saves."""
         children = [run for here in tuple(self.attempts.values()) for run in here.child_runs if isinstance(run, SyncRun)]
-        return [*children, *(run for child in children for run in child._runs_inside())]
+        return [*children, *(run for child in children for run in child.runs_inside())]
 
     def close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """End the run now. Spans are ended before this waits for the bodies that still run."""
-        inside = self._runs_inside()
-        self.request_close(status, reason, error)
-        if not self._waits_at_close:
-            self.end()
-            return
         try:
-            self._conclude()
-            for run in inside:
-                run._wait_for_saves()
-        finally:
-            self.end()  # whatever is pressed meanwhile
-        if not self._waits_for_bodies or threading.get_ident() in self._workers:
+            inside = self.runs_inside()
+            self.request_close(status, reason, error)
+            if self._waits_at_close:
+                self._conclude()
+                for run in inside:
+                    run.wait_for_saves()
+        finally:  # whatever is pressed meanwhile
+            self.finish = self.finish or Finish(status, error=error, reason=reason)
+            self.end()
+        if not (self._waits_at_close and self._waits_for_bodies) or threading.get_ident() in self._workers:
             return  # a node may close the stream it belongs to
         with self._bell:
             while self._busy:

@@ -13,10 +13,10 @@ from typing import Any
 from tracegraph.channels.base import BaseChannel
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
-from tracegraph.engine.failures import add_note
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.records import ChannelVersions, Growth, Increment, Version, Write
 
