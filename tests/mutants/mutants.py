@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "other failures that are lost",
-        (Edit("drivers/run.py", "join_failures(finish.error, finish.errors[1:],", "join_failures(finish.error, finish.errors[2:],"),),
+        (Edit("drivers/run.py", "(finish.error, finish.errors[1:],", "(finish.error, finish.errors[2:],"),),
         ("tests/faults/test_failures.py",),
     ),
 )
