@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracegraph.checkpoint.memory import InMemorySaver
     from tracegraph.config import get_config, get_stream_writer
     from tracegraph.constants import END, START
-    from tracegraph.func import task
+    from tracegraph.func import entrypoint, task
     from tracegraph.graph import MessagesState, StateGraph
     from tracegraph.messages import add_messages
     from tracegraph.runtime import Runtime, get_runtime
@@ -42,6 +42,7 @@ __all__ = [
     "StateGraph",
     "__version__",
     "add_messages",
+    "entrypoint",
     "get_config",
     "get_runtime",
     "get_stream_writer",
@@ -64,6 +65,7 @@ _HOMES = {
     "Send": "types",
     "StateGraph": "graph",
     "add_messages": "messages",
+    "entrypoint": "func",
     "get_config": "config",
     "get_runtime": "runtime",
     "get_stream_writer": "config",

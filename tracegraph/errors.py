@@ -8,6 +8,8 @@ The type says whose fault it is::
     EmptyInputError, EmptyChannelError    nothing to run, nothing to read
     InvalidInputError(ValueError)         arguments of a call that cannot be carried out
     GraphRecursionError(RecursionError)   the step limit was reached; the thread stays resumable
+    TaskLimitError(RuntimeError)          so was the limit of all tasks of a run tree
+    StateSizeError(RuntimeError)          a thread's state would have become too large; the thread stays resumable
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
     UnknownInterruptError                 an answer to a question nobody asked
     InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
@@ -21,7 +23,7 @@ Each failure carries ``code`` (``TGnnn``, in its text too) and the names involve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,6 +51,8 @@ __all__ = [
     "NodeTimeoutError",
     "ParentCommand",
     "RunClosed",
+    "StateSizeError",
+    "TaskLimitError",
     "TaskNotFound",
     "ConcurrentRunError",
     "TracegraphWarning",
@@ -146,15 +150,73 @@ class EmptyChannelError(_Coded, Exception):
 
 
 class GraphRecursionError(_Coded, RecursionError):
-    """``recursion_limit`` supersteps were not enough; what they did is kept."""
+    """``recursion_limit`` supersteps were not enough; what they did is kept.
+
+    ``step`` is the superstep that was not begun, ``next_nodes`` are the nodes of its tasks.
+    """
 
     code = "TG205"
 
-    def __init__(self, message: str = "", *, limit: int | None = None, next_nodes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str = "", *, limit: int | None = None, step: int | None = None, next_nodes: Sequence[str] = ()
+    ) -> None:
         self.limit = limit
+        self.step = step
         self.next_nodes = tuple(next_nodes)
         super().__init__(
             f"{message} ({ErrorCode.GRAPH_RECURSION_LIMIT.value})" if message else ErrorCode.GRAPH_RECURSION_LIMIT.value
+        )
+
+
+class TaskLimitError(_Coded, RuntimeError):
+    """A run and all runs inside it would have begun more tasks than ``RunControl(max_tasks=...)`` allows.
+
+    None of the ``planned`` tasks was begun; what others did is kept, so the thread goes on with None and a new control.
+    ``begun`` is how many the run tree had begun, ``step`` the superstep that they are of.
+    """
+
+    code = "TG207"
+
+    def __init__(self, *, limit: int, begun: int, step: int, planned: int, nodes: Sequence[str]) -> None:
+        self.limit = limit
+        self.begun = begun
+        self.step = step
+        self.planned = planned
+        self.nodes = tuple(nodes)
+        named = ", ".join(map(repr, dict.fromkeys(nodes)))
+        super().__init__(
+            f"step {step} would begin {planned} more task{'' if planned == 1 else 's'} ({named}), but max_tasks={limit} and "
+            f"{begun} have been begun. To go on, invoke the thread with None and a new RunControl(max_tasks=...)"
+        )
+
+
+class StateSizeError(_Coded, RuntimeError):
+    """A thread's state would have become larger than ``max_state_bytes``; nothing of it was changed.
+
+    ``size_bytes`` is what it would have been, ``channels`` maps the largest channels to their sizes, largest first.
+    ``step`` is the superstep whose result it was, that of the input or update among them.
+    """
+
+    code = "TG208"
+
+    def __init__(
+        self, *, thread_id: str | None, limit: int, size_bytes: int, channels: Mapping[str, int], step: int | None = None
+    ) -> None:
+        self.thread_id = thread_id
+        self.limit = limit
+        self.size_bytes = size_bytes
+        self.channels = dict(channels)
+        self.step = step
+        super().__init__(thread_id, limit, size_bytes)
+
+    def __str__(self) -> str:
+        whose = "the run's state" if self.thread_id is None else f"the state of thread {self.thread_id!r}"
+        when = "" if self.step is None else f" after step {self.step}"
+        largest = ", ".join(f"{name!r} {size}" for name, size in self.channels.items())
+        return (
+            f"[{self.code}] {whose} would be {self.size_bytes} bytes{when}, more than max_state_bytes={self.limit}; the largest "
+            f"channels: {largest}. Nothing was changed: raise the limit, or make the state smaller with update_state(), and "
+            "invoke with None"
         )
 
 

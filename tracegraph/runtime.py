@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, cast
 
 from tracegraph.current import here
+from tracegraph.errors import InvalidInputError
 from tracegraph.types import StreamWriter
 from tracegraph.typing import ContextT
 
@@ -20,6 +21,7 @@ __all__ = [
     "ServerInfo",
     "coerce_context",
     "get_runtime",
+    "task_counter",
 ]
 
 C = TypeVar("C")
@@ -55,10 +57,24 @@ class ServerInfo:
     user: Any = None
 
 
+class TaskBudget:
+    """How many tasks may be begun, and how many were."""
+
+    __slots__ = ("begun", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.begun = 0
+
+
 class RunControl:
     """Handle that lets any thread ask a run to stop cleanly; give it as ``control=``, one to each run.
 
     The running step finishes and is saved, then the run raises ``GraphDrained``; invoke with None to go on.
+
+    ``max_tasks`` limits how many tasks the run and all runs inside it begin, one count for all of them: nodes, Sends, calls
+    of ``@task`` functions and error handlers. Not counted are further attempts of a task, tasks whose results are stored
+    already, and the start node. One task more raises ``TaskLimitError``.
 
     >>> control = RunControl()
     >>> control.request_drain("deploy")
@@ -66,9 +82,12 @@ class RunControl:
     (True, 'deploy')
     """
 
-    __slots__ = ("_callbacks", "_lock", "_reason")
+    __slots__ = ("_callbacks", "_lock", "_reason", "budget")
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_tasks: int | None = None) -> None:
+        if max_tasks is not None and max_tasks < 1:
+            raise InvalidInputError(f"max_tasks must be at least 1, not {max_tasks!r}; leave it out for no limit")
+        self.budget = None if max_tasks is None else TaskBudget(max_tasks)
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._callbacks: dict[object, Callable[[str], None]] = {}
@@ -93,6 +112,16 @@ class RunControl:
         """The reason given, None if nobody asked."""
         return self._reason
 
+    @property
+    def max_tasks(self) -> int | None:
+        """How many tasks may be begun, None for any number."""
+        return None if self.budget is None else self.budget.limit
+
+    @property
+    def tasks_begun(self) -> int:
+        """How many were counted: a superstep's all at once, as it begins. Without a limit none are."""
+        return 0 if self.budget is None else self.budget.begun
+
     def on_drain(self, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call *callback* with the reason once the run is asked to stop, at once if it was already.
 
@@ -114,6 +143,30 @@ class RunControl:
 
     def __repr__(self) -> str:
         return f"<RunControl drain_reason={self._reason!r}>"
+
+
+_counting = threading.Lock()
+"""One for all controls: a run inside may have one of its own beside that of the run around it."""
+
+
+def task_counter(controls: Iterable[RunControl]) -> Callable[[int], tuple[int, int] | None] | None:
+    """Return what counts tasks before they are begun, None if none of *controls* has a limit.
+
+    Called with a number of tasks, it counts them all and returns None; if a control would not allow that it counts none and
+    returns the control's limit and how many were begun. Any threads may call it.
+    """
+    budgets = [control.budget for control in dict.fromkeys(controls) if control.budget is not None]
+
+    def count(tasks: int) -> tuple[int, int] | None:
+        with _counting:
+            for budget in budgets:
+                if budget.begun + tasks > budget.limit:
+                    return budget.limit, budget.begun
+            for budget in budgets:
+                budget.begun += tasks
+        return None
+
+    return count if budgets else None
 
 
 def _no_writer(_: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from tracegraph import START, InMemorySaver, Runtime, StateGraph, interrupt
+from tracegraph import START, InMemorySaver, Runtime, StateGraph, entrypoint, interrupt, task
 from tracegraph.graph import Nested
 
 answer = 42
@@ -260,3 +260,14 @@ def failing_factory() -> Any:
 
 def factory_with_parameters(n: int) -> Any:
     return good
+
+
+@task
+def double(x: int) -> int:
+    return x * 2
+
+
+@entrypoint()
+def function(x: int, *, previous: Any = None) -> Any:
+    doubled = double(x).result()
+    return entrypoint.final(value=[doubled, previous, interrupt("sure?")], save=doubled)

@@ -48,11 +48,11 @@ def stopped(environment: dict[str, str], tmp_path: Path) -> Callable[[str, list[
 @pytest.mark.parametrize(
     ("name", "signals", "code", "status"),
     [
-        ("hanging", [signal.SIGINT], 130, "cancelled"),
+        ("hanging_async", [signal.SIGINT], 130, "cancelled"),
         ("hanging_beside", [signal.SIGINT], 130, "cancelled"),
-        ("hanging_async", [signal.SIGTERM, signal.SIGTERM], 143, "terminated"),
+        ("hanging", [signal.SIGTERM, signal.SIGTERM], 143, "terminated"),
     ],
-    ids=["Ctrl-C", "Ctrl-C, beside another node", "SIGTERM twice"],
+    ids=["Ctrl-C on an event loop", "Ctrl-C beside another node", "SIGTERM twice"],
 )
 def test_a_node_that_hangs_does_not_hold_the_process(
     stopped: Any, command: Command, tmp_path: Path, name: str, signals: list[signal.Signals], code: int, status: str

@@ -59,6 +59,17 @@ def test_the_graph_tells_what_is_next(command: Command, asked: str) -> None:
     assert re.fullmatch(rf"  ask  asks  {ID}", lines[-1])
 
 
+def test_a_thread_of_a_function_shows_its_result_and_what_it_remembers(run: Command, command: Command) -> None:
+    """Nothing while it waits, for it has returned nothing yet."""
+    assert run("function", "--input", "3", "--thread", "t").code == 3
+    assert "values" not in command("state", "t").out
+
+    assert command("resume", f"{GRAPHS}:function", "t", "--value", '"yes"').data == [6, None, "yes"]
+
+    assert command("state", "t", "--json").data["values"] == {"__end__": [6, None, "yes"], "__previous__": 6}
+    assert command("state", "t", "--graph", f"{GRAPHS}:function", "--json").data["values"] == [6, None, "yes"]
+
+
 def test_a_failed_thread_shows_its_error(run: Command, command: Command) -> None:
     """It is kept until the thread has gone on."""
     run("needing", "--input", '{"n": 1}', "--thread", "t")

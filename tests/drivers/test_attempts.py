@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from colours import Colour
+from small_graphs import PATIENCE_S, wait_for
 
 from tracegraph.callbacks import BaseCallbackHandler
 from tracegraph.checkpoint.memory import InMemorySaver
@@ -343,34 +344,28 @@ def test_a_pause_beside_writes_that_clash_is_shown_without_them(colour: Colour) 
 
 
 def test_a_caller_of_a_dropped_task_learns_of_it() -> None:
-    """Its future raises: a thread that waits would wait for ever."""
+    """Its future raises: a thread that waits would wait for ever. The call that runs cannot be stopped, and is waited for."""
     told: list[str] = []
     may_end = threading.Event()
 
     @task
-    def hang() -> None:
-        may_end.wait(10)
+    def hold() -> None:
+        wait_for(may_end)
+        told.append("ended")
 
     def call(state: State) -> None:
-        future = hang()
+        _running, queued = hold(), hold()
 
         def wait() -> None:
-            try:
-                future.result(10)
-            except concurrent.futures.CancelledError:
-                told.append("cancelled")
+            with pytest.raises(concurrent.futures.CancelledError):
+                queued.result(PATIENCE_S)
+            told.append("cancelled")
+            may_end.set()
 
-        waiting.append(threading.Thread(target=wait))
-        waiting[0].start()
+        threading.Thread(target=wait).start()
         raise ValueError("boom")
 
-    waiting: list[threading.Thread] = []
-
     with pytest.raises(ValueError, match="boom"):
-        try:
-            one(call).invoke({"n": 1})
-        finally:
-            may_end.set()
-    waiting[0].join(10)
+        one(call).invoke({"n": 1}, {"max_concurrency": 1})
 
-    assert told == ["cancelled"]
+    assert told == ["cancelled", "ended"]

@@ -419,6 +419,7 @@ def test_a_retried_caller_finds_the_children_that_finished() -> None:
     (second,) = tasks_of(engine.receive(called(a, 1), AT_NS))
     engine.receive(TaskSucceeded(first, 1, "kept"), AT_NS)
     failed = engine.receive(TaskFailed(a, 1, ValueError(), POLICY), AT_NS)
+    engine.receive(TaskCancelled(second, 1), AT_NS)
     engine.receive(Woke(), AT_NS + 6_000_000_000)
 
     kept, renewed = engine.receive(report := called(a, 0), AT_NS), engine.receive(called(a, 1), AT_NS)
@@ -426,6 +427,32 @@ def test_a_retried_caller_finds_the_children_that_finished() -> None:
     assert only(CancelTask, failed.actions).task is second
     assert only(ResolveCall, kept.actions).task is report.child is first
     assert [t.id for t in tasks_of(renewed)] == [second.id]
+
+
+def test_a_retry_waits_for_what_the_attempt_before_it_called() -> None:
+    """A thread cannot be stopped, and what it does is done: its result counts for the next attempt."""
+    engine = engine_for(compiled("a", retry_policy=POLICY))
+    (a,) = tasks_of(past_start(engine))
+    (child,) = tasks_of(engine.receive(called(a, 0), AT_NS))
+    engine.receive(TaskFailed(a, 1, ValueError(), POLICY), AT_NS)
+
+    early = engine.receive(Woke(), AT_NS + 6_000_000_000)
+    ended = engine.receive(TaskSucceeded(child, 1, "done"), AT_NS + 7_000_000_000)
+    woken = engine.receive(Woke(), only(WakeAt, ended.actions).at_ns)
+    engine.receive(report := called(a, 0), AT_NS)
+
+    assert (tasks_of(early), tasks_of(woken)) == ([], [a])
+    assert (report.child, child.status) == (child, "completed")
+
+
+def test_what_a_failed_attempt_called_is_not_retried() -> None:
+    engine = engine_for(compiled("a", retry_policy=POLICY))
+    (a,) = tasks_of(past_start(engine))
+    (child,) = tasks_of(engine.receive(called(a, 0), AT_NS))
+    engine.receive(TaskFailed(a, 1, ValueError(), POLICY), AT_NS)
+    engine.receive(TaskFailed(child, 1, ValueError(), POLICY), AT_NS)
+
+    assert child.status == "failed"
 
 
 def test_a_call_of_an_attempt_that_is_over_is_refused() -> None:

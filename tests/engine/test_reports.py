@@ -100,8 +100,8 @@ def test_a_late_report_is_announced_to_whoever_wants_to_know(late: Any) -> None:
     assert quiet_engine.receive(late(quiet_x), LATER_NS).events == []
 
 
-def test_children_of_a_failed_caller_are_dropped_whatever_they_do() -> None:
-    """One runs, one waits for its retry, one waits for a slot: all end cancelled, and none is ever run again."""
+def test_children_of_a_failed_caller_are_stopped_whatever_they_do() -> None:
+    """Two run, one waits for its retry, one for a slot: none is ever run again, and the superstep ends when the two have."""
     engine = engine_for(at_once("caller"), max_concurrency=2)
     (caller,) = tasks_of(started(engine, 1))
     (retried,) = tasks_of(call(engine, caller, 0))
@@ -114,12 +114,16 @@ def test_children_of_a_failed_caller_are_dropped_whatever_they_do() -> None:
 
     assert tasks_of(waiting) == []
     assert [action.task for action in decision.actions if isinstance(action, CancelTask)] == [running, running_too]
-    assert len([action for action in decision.actions if isinstance(action, ResolveCall)]) == 4
-    assert [(event.name, event.status) for event in events_of(TaskEnded, decision)] == [
-        *[("called", "cancelled")] * 4,
-        ("caller", "failed"),
+    assert len([action for action in decision.actions if isinstance(action, ResolveCall)]) == 2
+    assert [(event.name, event.status, event.reason) for event in events_of(TaskEnded, decision)] == [
+        *[("called", "cancelled", "caller_ended")] * 2,
+        ("caller", "failed", None),
     ]
-    assert only(Finish, decision.actions).status == "failed"
+    cancelled = engine.receive(TaskCancelled(running, 1), AT_NS)
+    assert [(event.status, event.reason) for event in events_of(TaskEnded, cancelled)] == [("cancelled", "caller_ended")]
+    ended = engine.receive(TaskSucceeded(running_too, 1, "done all the same"), AT_NS)
+    assert [event.status for event in events_of(TaskEnded, ended)] == ["completed"]
+    assert only(Finish, ended.actions).status == "failed"
 
 
 def test_a_pause_of_a_caller_waits_for_its_children() -> None:

@@ -135,4 +135,48 @@ MUTANTS = (
         (Edit("drivers/run.py", "(finish.error, finish.errors[1:],", "(finish.error, finish.errors[2:],"),),
         ("tests/faults/test_failures.py",),
     ),
+    Mutant(
+        "tasks counted after they were begun",
+        (Edit("runtime.py", "if budget.begun + tasks > budget.limit:", "if budget.begun > budget.limit:"),),
+        ("tests/limits/test_task_limit.py",),
+    ),
+    Mutant(
+        "finished tasks counted again",
+        (Edit("engine/task_limit.py", "and not (engine.is_resuming and (", "and not (False and ("),),
+        ("tests/limits/test_task_limit.py",),
+    ),
+    Mutant(
+        "what was added to a list has no size",
+        (Edit("engine/state_size.py", "before.added + self._limit.measure(name, items)", "before.added"),),
+        ("tests/limits/test_state_size_property.py",),
+    ),
+    Mutant(
+        "a state refused by the sum of its pieces",
+        (
+            Edit(
+                "engine/state_size.py",
+                "exact = {name: _Size(self._whole(name, changed[name])) if size.added else size",
+                "exact = {name: _Size(size.total) if size.added else size",
+            ),
+        ),
+        ("tests/limits/test_state_size_property.py", "tests/limits/test_state_size.py"),
+    ),
+    Mutant(
+        "a state measured once it is changed",
+        (
+            Edit("engine/apply.py", "if self.size is not None and overlay:", "if False:"),
+            Edit(
+                "engine/apply.py",
+                "self.seen.update(seen)\n        return updated",
+                "self.seen.update(seen)\n        if self.size is not None and overlay:\n"
+                "            self.size.admit(overlay, self._grown_now, self.versions, self._state)\n        return updated",
+            ),
+        ),
+        ("tests/limits/test_state_size.py",),
+    ),
+    Mutant(
+        "a config that leads nowhere",
+        (Edit("pregel/launch.py", "found.is_over else found", "not found.is_over else found"),),
+        ("tests/runtime/test_plain_threads.py",),
+    ),
 )

@@ -29,6 +29,10 @@ class Publisher(Protocol):
         """Hand an event to whoever wants it."""
 
 
+def _nobody() -> None:
+    """Return what there is where no attempt is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One attempt of one task, and the Hub of its run (None outside a run).
@@ -47,6 +51,9 @@ class Place:
     heard: tuple[Any, ...] = ()
     now: Callable[[], int] = time.time_ns
     calls: Iterator[int] = field(default_factory=itertools.count)
+    attempt_here: Callable[[], Any] = field(default=_nobody, compare=False)
+    """Returns the driver's record of the attempt, None once nobody needs it any more: what is called with the attempt's config
+    in a thread without its context finds its way by it. Not the record itself, which has the config that leads here."""
 
     def next_call_id(self) -> UUID:
         """Return the id of the next call made here."""

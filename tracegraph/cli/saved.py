@@ -10,7 +10,7 @@ from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.cli.database import no_thread
 from tracegraph.cli.output import CliError, ExitCode, command_line, fail, local_time, safe_repr, to_plain_data
-from tracegraph.constants import BRANCH_PREFIX, END, ERROR, JOIN_PREFIX, MISSING, PREVIOUS, ROOT, START, TASKS, UNFINISHED_WRITES
+from tracegraph.constants import BRANCH_PREFIX, ERROR, JOIN_PREFIX, MISSING, ROOT, START, TASKS, UNFINISHED_WRITES
 from tracegraph.drivers.loading import pending_interrupts
 from tracegraph.records import CheckpointTuple
 from tracegraph.types import Interrupt
@@ -30,7 +30,7 @@ __all__ = [
     "with_parents",
 ]
 
-_INTERNAL = frozenset({START, TASKS, END, PREVIOUS})
+_INTERNAL = frozenset({START, TASKS})
 
 
 def address(thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any]:

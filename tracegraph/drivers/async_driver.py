@@ -213,7 +213,7 @@ class AsyncRun(Run):
             call = next(flow)
             while True:
                 try:
-                    returned = await self._call(call)
+                    returned = await self._call(here, call)
                 except asyncio.CancelledError as error:
                     if self._is_being_cancelled() or self.finish is not None:
                         flow.close()
@@ -234,7 +234,7 @@ class AsyncRun(Run):
         is_driver = self._driver is not None and task is self._driver()
         return task is not None and task.cancelling() > (self._cancelling_before if is_driver else 0)
 
-    async def _call(self, call: Call) -> Any:
+    async def _call(self, here: HereNow, call: Call) -> Any:
         body = call.body
         if body.afn is not None:
             return await body.afn(*call.args, **call.kwargs)
@@ -245,7 +245,11 @@ class AsyncRun(Run):
             if self.is_checked:
                 warn_if_slow(body.name, began)
         else:
-            returned = await self._in_worker(call)
+            here.is_in_thread = True
+            try:
+                returned = await self._in_worker(call)
+            finally:
+                here.is_in_thread = False
         return await returned if hasattr(returned, "__await__") else returned
 
     async def _in_worker(self, call: Call) -> Any:
@@ -278,7 +282,9 @@ class AsyncRun(Run):
                 self.report(TaskCancelled(task, task.attempt))
                 return
         running = self._tasks.get(task)
-        if running is not None:
+        # A call in a thread goes on whatever is done here, and a call that has ended is not made again: so it is waited for.
+        is_kept = running is not None and task.call is not None and self.attempts[task].is_in_thread and self.finish is None
+        if running is not None and not is_kept:
             self.attempts[task].is_told_to_stop = True
             self.attempts[task].close_child_runs("cancelled", "sibling_error")
             running.cancel()

@@ -31,6 +31,7 @@ from tracegraph.errors import (
     InvalidAnswerError,
     NodeCancelledError,
     ParentCommand,
+    TaskLimitError,
     TracegraphWarning,
 )
 from tracegraph.events import BranchEnded, BranchStarted
@@ -207,8 +208,12 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     if not isinstance(error, Exception):
         return TaskAborted(task, attempt, error)
     try:
-        # The same answer would be refused again.
-        policy = None if isinstance(error, InvalidAnswerError) else matching_policy(task, error, here.run.default_retry)
+        # The same answer would be refused again, and what was begun stays begun.
+        policy = (
+            None
+            if isinstance(error, InvalidAnswerError | TaskLimitError)
+            else matching_policy(task, error, here.run.default_retry)
+        )
     except Exception as broken:
         broken.__context__ = error
         return _failed(here, broken, None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["HereNow"]
 
 
+_numbering = threading.Lock()
+"""A node's own threads may call at once, and no two calls may have one number. One for all, for it is held for no time."""
+
+
 class HereNow:
     """One attempt of one task. Counters start anew with every attempt, so a retry finds its children and child runs again."""
 
@@ -38,6 +44,8 @@ class HereNow:
     is_over = False
     is_told_to_stop = False
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
+    is_in_thread = False
+    """An async run waits for its body in a worker thread."""
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None
@@ -101,8 +109,9 @@ class HereNow:
 
     def child_namespace(self) -> str:
         """Return the namespace of the next child run: the task's, plus ``|k`` from the second one on."""
-        number = self._child_runs
-        self._child_runs += 1
+        with _numbering:
+            number = self._child_runs
+            self._child_runs += 1
         return f"{self.namespace}{NS_SEP}{number}" if number else self.namespace
 
     def close_child_runs(self, status: RunStatus, reason: str) -> None:
@@ -113,8 +122,9 @@ class HereNow:
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""
-        index = self._calls
-        self._calls += 1
+        with _numbering:
+            index = self._calls
+            self._calls += 1
         return self.run.call(TaskCalled(self.task, self.attempt, index, node, (function, args, kwargs)))
 
     def config(self) -> dict[str, Any]:
@@ -186,7 +196,9 @@ class HereNow:
     def _manager(self, metadata: dict[str, Any]) -> CallbackManager:
         run, task = self.run, self.task
         heard = tuple(run.handlers)
-        place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
+        place = Place(
+            run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard, attempt_here=weakref.ref(self)
+        )
         return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata)
 
     @property

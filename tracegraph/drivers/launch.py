@@ -55,6 +55,7 @@ class Launch:
     interrupt_after: frozenset[str] | str = frozenset()
     default_retry: tuple[RetryPolicy, ...] = ()
     is_strict: bool = False
+    max_state_bytes: int | None = None
     parents: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     """It waits until the runs before it on its thread have ended."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.size_limit import size_limit_of
 from tracegraph.engine.identity import derived_uuid_text
 from tracegraph.engine.settings import RunSettings
+from tracegraph.runtime import RunControl, task_counter
 
 __all__ = ["settings_of"]
 
@@ -32,8 +35,20 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
         interrupt_after=launch.interrupt_after,
         parents=launch.parents,
         is_checked=is_checked,
+        # A control is inherited, so without one there is none around either.
+        count_tasks=None if launch.runtime.control is None else task_counter(_controls(launch)),
+        size_limit=size_limit_of(launch.max_state_bytes, None if saver is None else saver.saver, launch.thread_id),
         is_strict=launch.is_strict,
     )
+
+
+def _controls(launch: Launch) -> Iterator[RunControl]:
+    """Yield the controls of a run and of those around it: one that is given to a run inside replaces no limit."""
+    while launch.runtime.control is not None:
+        yield launch.runtime.control
+        if launch.parent is None:
+            return
+        launch = launch.parent.run.launch
 
 
 def _next_number(current: Any) -> int:

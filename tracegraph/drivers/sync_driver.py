@@ -27,7 +27,7 @@ from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Run
 from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
+from tracegraph.engine.reports import Report, TaskBegan, TaskCalled, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
@@ -290,6 +290,14 @@ class SyncRun(Run):
         except StopIteration as stop:
             report: Report = stop.value
             return report
+
+    def call(self, report: TaskCalled) -> Any:
+        """Start a called task; see :meth:`Run.call`."""
+        if report.node.body.is_async:
+            raise RuntimeError(
+                f"task {report.node.name!r} is async, so a sync run cannot call it: start the run with ainvoke() or astream()"
+            )
+        return super().call(report)
 
     def cancel_task(self, task: Task) -> None:
         """Drop a task that has not begun; a thread that runs cannot be stopped, its report will tell."""

@@ -39,11 +39,12 @@ from tracegraph.engine.reports import (
 )
 from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.stepping import end_superstep, start_superstep
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError
+from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, NodeTimeoutError, TaskLimitError
 from tracegraph.events import TaskStatus
 from tracegraph.types import Interrupt
 
@@ -64,6 +65,7 @@ class Engine:
         "announce",
         "drain_reason",
         "failures",
+        "finished_calls",
         "handed_over",
         "history",
         "is_cut_short",
@@ -88,7 +90,9 @@ class Engine:
     def __init__(self, topology: Topology, settings: RunSettings) -> None:
         self.topology = topology
         self.settings = settings
-        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None)
+        limit = settings.size_limit
+        size = None if limit is None else StateSize(limit, topology.channels)
+        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None, size=size)
         self.announce = Announcer(settings)
         self.history: deque[Report] | None = deque(maxlen=20) if settings.is_checked else None
         """The last reports, for the text of an :class:`EngineBug`."""
@@ -104,6 +108,8 @@ class Engine:
         self.open_tasks = 0
         """Tasks, called ones included, that have not settled yet."""
         self.failures: list[Task] = []
+        self.finished_calls: dict[str, Task] = {}
+        """Calls of this superstep that have their result, by id: whoever makes one again gets it."""
         self.handed_over: BaseException | None = None
         self.is_cut_short = False
         """A task was cancelled, so this superstep cannot be applied."""
@@ -231,11 +237,15 @@ class Engine:
         task, error = report.task, report.error
         if not self._arrived(decision, report, at_ns):
             return
-        self._drop_children(decision, task, at_ns)
+        if isinstance(error, NodeTimeoutError):  # nobody waits any longer, not for its calls either
+            self._drop_children(decision, task, at_ns)
+        else:
+            self._stop_children(decision, task, at_ns)
         delay_s = None
         if (
             report.policy is not None
             and task.attempt < report.policy.max_attempts
+            and not task.is_orphan
             and not self.failures
             and self.handed_over is None
         ):
@@ -255,12 +265,14 @@ class Engine:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
         writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
-        is_refusal = isinstance(error, InvalidAnswerError)  # the caller's fault, so no handler makes up for it
-        if task.node.error_handler is not None and not is_refusal:
+        is_refusal = isinstance(error, InvalidAnswerError)
+        # Both are the caller's to mend, so no handler makes up for them, and a resumed run does the task again.
+        is_for_caller = is_refusal or isinstance(error, TaskLimitError)
+        if task.node.error_handler is not None and not is_for_caller:
             writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
         self.saving.save_writes(decision, task.id, task.path_str, writes)
         self.settle(decision, task, "failed", at_ns)
-        if task.caller is not None or (not is_refusal and hand_to_handler(self, decision, task, error, at_ns)):
+        if task.caller is not None or (not is_for_caller and hand_to_handler(self, decision, task, error, at_ns)):
             return
         self.failures.append(task)
         if not is_refusal:
@@ -309,15 +321,16 @@ class Engine:
         if not self._is_current(task, report.attempt):
             return
         self._leave(task)
-        self.is_cut_short = True
+        self.is_cut_short = self.is_cut_short or task.caller is None
         self._settle_cancelled(decision, task, at_ns)
         self.advance(decision, at_ns)
 
     def _settle_cancelled(self, decision: Decision, task: Task, at_ns: int) -> None:
-        self._drop_children(decision, task, at_ns)
+        self._stop_children(decision, task, at_ns)
         task.writes = []
-        task.error = NodeCancelledError(task.node.name, f"node {task.node.name!r} was cancelled because a sibling ended the run")
-        self.settle(decision, task, "cancelled", at_ns, reason="sibling_error")
+        cause, reason = ("its caller ended", "caller_ended") if task.is_orphan else ("a sibling ended the run", "sibling_error")
+        task.error = NodeCancelledError(task.node.name, f"node {task.node.name!r} was cancelled because {cause}")
+        self.settle(decision, task, "cancelled", at_ns, reason=reason)
 
     def settle(self, decision: Decision, task: Task, status: TaskStatus, at_ns: int, reason: str | None = None) -> None:
         """Close a task: it is announced, its caller's future is resolved."""
@@ -327,9 +340,15 @@ class Engine:
         if self.announce.wants_tasks:
             self.announce.task_ended(decision, task, status, at_ns, reason)
         if (caller := task.caller) is not None:
+            if status == "completed":
+                self.finished_calls[task.id] = task
             decision.actions.append(ResolveCall(task))
             if caller.is_running and all(child.is_finished for child in caller.children or ()):
                 self.running += 1
+            while caller is not None:
+                if caller.retry_at_ns is not None and not caller.has_open_calls():
+                    decision.actions.append(WakeAt(caller.retry_at_ns))
+                caller = caller.caller
 
     def _beside(self, task: Task, trace: tuple[str, ...]) -> list[tuple[str, Any]]:
         """Return what is stored beside a pause or failure: the answers so far, and what a resume links to."""
@@ -343,14 +362,30 @@ class Engine:
         while self.queue:
             self._settle_cancelled(decision, self.queue.popleft(), at_ns)
         for task in self.everyone():
-            if task.is_running:
+            if task.is_running and not task.is_orphan:
                 decision.actions.append(CancelTask(task))
             elif task.retry_at_ns is not None:
                 task.retry_at_ns = None
                 self._settle_cancelled(decision, task, at_ns)
 
+    def _stop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
+        """Stop what a failed or cancelled attempt called, as siblings of a failure are stopped: what ends all the same counts.
+
+        A thread cannot be stopped, and what it does is done: the next attempt, or a resumed run, finds its result.
+        """
+        for child in caller.children or ():
+            if child.is_running and not child.is_orphan:
+                child.is_orphan = True
+                decision.actions.append(CancelTask(child))
+            elif not child.is_running and not child.is_finished:
+                child.is_orphan = True
+                child.retry_at_ns = None
+                if child in self.queue:
+                    self.queue.remove(child)
+                self._settle_cancelled(decision, child, at_ns)
+
     def _drop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
-        """Cancel the unfinished children of an attempt that did not succeed; their reports will be ignored."""
+        """Abandon what an attempt called that is not waited for any longer; its reports will be ignored."""
         for child in caller.children or ():
             if child.is_finished:
                 continue
@@ -362,8 +397,7 @@ class Engine:
             child.retry_at_ns = None
             self._drop_children(decision, child, at_ns)
             self.settle(decision, child, "cancelled", at_ns, reason="caller_ended")
-        if caller.children:
-            caller.children = [child for child in caller.children if child.status == "completed"]
+        caller.children = None
 
     def everyone(self) -> list[Task]:
         """Return the superstep's tasks with the ones they called."""
@@ -414,12 +448,19 @@ class Engine:
         for task in self.everyone():
             if task.deadline_ns is not None and task.is_running:
                 check_timeout(decision, task, at_ns)
-            if task.retry_at_ns is not None and task.retry_at_ns <= at_ns:
-                task.retry_at_ns = None
-                self.queue.append(task)
-            elif task.retry_at_ns is not None:
-                decision.actions.append(WakeAt(task.retry_at_ns))
+            if task.retry_at_ns is not None:
+                self._retry(decision, task, at_ns)
         self.hand_out(decision)
+
+    def _retry(self, decision: Decision, task: Task, at_ns: int) -> None:
+        """Queue a failed task again if its delay is over, and so is all that its last attempt called."""
+        assert task.retry_at_ns is not None
+        if task.retry_at_ns > at_ns:
+            decision.actions.append(WakeAt(task.retry_at_ns))
+        elif not task.has_open_calls():
+            task.retry_at_ns = None
+            task.children = None
+            self.queue.append(task)
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""

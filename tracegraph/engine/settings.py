@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tracegraph.engine.state_size import SizeLimit
 from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
@@ -15,7 +16,7 @@ __all__ = ["Begin", "RunSettings"]
 
 @dataclass(slots=True, kw_only=True)
 class RunSettings:
-    """Fixed for the whole run; no live object but the two functions the saver and the driver supply."""
+    """Fixed for the whole run; no live object but the functions the saver and the driver supply."""
 
     run_id: UUID
     ns: str = ""
@@ -40,6 +41,9 @@ class RunSettings:
     """Enclosing graphs' namespaces and the checkpoints they were at."""
     is_checked: bool = False
     """Check the invariants after every report."""
+    count_tasks: Callable[[int], tuple[int, int] | None] | None = None
+    """Counts so many tasks of the run tree; if that is over its limit none, and returns the limit and how many had begun."""
+    size_limit: SizeLimit | None = None
     is_strict: bool = False
     """An unknown key of an input or return value is an error."""
 

@@ -11,7 +11,8 @@ from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.ending import finish, finish_stopped_step
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.task import Task
-from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
+from tracegraph.engine.task_limit import count_tasks, tasks_to_count
+from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError, StateSizeError
 from tracegraph.events import Drained, Interrupted, StateUpdated, TaskStarted
 
 if TYPE_CHECKING:
@@ -36,10 +37,17 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     if engine.drain_reason is not None:
         _drain(engine, decision, tasks, at_ns)
         return
+    if engine.settings.count_tasks is not None:
+        refusal = count_tasks(engine, tasks_to_count(engine, tasks))
+        if refusal is not None:
+            finish(engine, decision, "failed", at_ns, error=refusal)
+            return
     engine.phase = "running"
     if engine.announce.wants_steps:
         engine.announce.superstep_started(decision, tasks, engine.saving.checkpoint_id, at_ns)
     engine.open_tasks = len(tasks)
+    if engine.finished_calls:
+        engine.finished_calls = {}
     for task in tasks:
         task.planned_at_ns = at_ns
     for task, producer_id in zip(tasks, engine.producers, strict=False) if engine.producers else ():
@@ -62,7 +70,8 @@ def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: in
             # It failed for good before the stop: only its handler, unless that had finished too, has anything left to do.
             task.error = error
             engine.settle(decision, task, "failed", at_ns)
-            hand_to_handler(engine, decision, task, error, at_ns)
+            if not hand_to_handler(engine, decision, task, error, at_ns):
+                engine.failures.append(task)
             continue
         if len(task.answers) > answered and not task.is_answer_held:
             # Stored before the task runs again: an answer given once must survive a crash.
@@ -84,7 +93,7 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     try:
         updated = store.apply(tasks, groups, is_step=True)
     except Exception as error:  # noqa: BLE001  # reducers are user code
-        if isinstance(error, InvalidUpdateError):
+        if isinstance(error, InvalidUpdateError | StateSizeError):
             error.step = engine.step
         finish(engine, decision, "failed", at_ns, error=error)
         return
@@ -149,9 +158,10 @@ def _stop_at_limit(engine: Engine, decision: Decision, at_ns: int) -> None:
     limit = engine.settings.recursion_limit
     names = tuple(task.node.name for task in engine.plan())
     error = GraphRecursionError(
-        f"{limit} supersteps were not enough to finish; next would be {', '.join(map(repr, names)) or 'nothing'}. "
-        "Raise recursion_limit in the config, or check the condition that should end the loop",
+        f"{limit} supersteps were not enough to finish; next would be {', '.join(map(repr, names)) or 'nothing'} in step "
+        f"{engine.step}. Raise recursion_limit in the config, or check the condition that should end the loop",
         limit=limit,
+        step=engine.step,
         next_nodes=names,
     )
     finish(engine, decision, "step_limit", at_ns, error=error)

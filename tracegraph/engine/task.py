@@ -72,6 +72,8 @@ class Task:
     producer_id: str | None = None
     """The task that sent the Send this one runs for."""
     caller: Task | None = None
+    is_orphan = False
+    """The attempt that called it has ended before it did."""
     children: list[Task] | None = None
     folded: dict[str, tuple[Any, list[Any], Any]] | None = None
     """Lists as this task's own writes leave them, by channel: what they were folded from, the writes, the outcome."""
@@ -140,6 +142,10 @@ class Task:
         """Return the namespace that goes with :meth:`id_at`."""
         outer = ns if self.caller is None else self.caller.namespace_at(checkpoint, ns, step)
         return task_namespace(outer, self.node.name, self.id_at(checkpoint, ns, step))
+
+    def has_open_calls(self) -> bool:
+        """Say whether something that it called, or that was called there, has not ended."""
+        return any(not child.is_finished or child.has_open_calls() for child in self.children or ())
 
     @property
     def name(self) -> str:

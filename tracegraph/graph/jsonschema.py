@@ -15,7 +15,7 @@ from tracegraph.graph.schema import Schemas
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["context_jsonschema", "converted", "schema_jsonschema", "schema_model"]
+__all__ = ["context_jsonschema", "converted", "schema_jsonschema", "schema_model", "value_jsonschema", "value_model"]
 
 
 def schema_jsonschema(schema: Any, schemas: Schemas, name: str) -> dict[str, Any]:
@@ -46,6 +46,25 @@ def schema_model(schema: Any, schemas: Schemas, name: str) -> type[BaseModel]:
             is_optional = key in optional or _takes_none(field.UpdateType)
             parts[key] = (portable(field.UpdateType), defaults.get(key, None if is_optional else ...))
     return create_model(name, **parts)
+
+
+def value_jsonschema(annotation: Any, name: str) -> dict[str, Any]:
+    """Return the JSON schema of one value; *name* titles one whose type has no name of its own."""
+    if is_typed_dict(annotation):
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(portable(annotation)).json_schema()
+    return value_model(annotation, name).model_json_schema()
+
+
+def value_model(annotation: Any, name: str) -> type[BaseModel]:
+    """Return a Pydantic model of one value: its type if that is one, else a root model of it."""
+    from pydantic import RootModel, create_model
+
+    if _is_model(annotation):
+        model: type[BaseModel] = annotation
+        return model
+    return create_model(name, __base__=RootModel, root=(portable(annotation), ...))
 
 
 def context_jsonschema(schema: Any) -> dict[str, Any] | None:

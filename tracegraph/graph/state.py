@@ -295,6 +295,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         transformers: Sequence[Any] | None = None,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        max_state_bytes: int | None = None,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Return the graph, ready to run; the builder stays as it is and may be compiled again.
 
@@ -305,6 +306,10 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         ``concurrent_runs`` says what becomes of runs and updates that come while another is under way on their thread:
         "reject" fails the one that saves second (:class:`ConcurrentRunError`), "queue" lets each wait until those before
         it have ended, in other processes too.
+
+        ``max_state_bytes`` limits the values of a thread's channels, as its saver serialises them (of this graph: a subgraph
+        has a state, and a limit, of its own). What would make them larger fails with :class:`StateSizeError` and changes
+        nothing: an input, an update, a superstep, whose tasks need not run again when it is tried once more.
 
         Raises:
             GraphDefinitionError: with all that is wrong, each naming the node and the way out.
@@ -322,6 +327,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             transformers=transformers,
             is_strict=strict,
             concurrent_runs=concurrent_runs,
+            max_state_bytes=max_state_bytes,
         )
         self.compiled = True
         return compiled

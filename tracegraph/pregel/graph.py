@@ -69,6 +69,7 @@ class Pregel:
         auto_validate: bool = True,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        max_state_bytes: int | None = None,
     ) -> None:
         self.nodes: dict[str, Node] = {
             key: node.build(key) if isinstance(node, NodeBuilder) else node for key, node in nodes.items()
@@ -97,6 +98,7 @@ class Pregel:
         self.nested = dict(nested or {})
         self.strict = strict
         self.concurrent_runs = concurrent_runs
+        self.max_state_bytes = max_state_bytes
         refuse_unsupported(self)
         if auto_validate:
             self.validate()

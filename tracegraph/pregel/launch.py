@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tracegraph.callbacks.dispatch import HandlerObserver
 from tracegraph.callbacks.hub import Hub, Observer
-from tracegraph.callbacks.manager import handlers_of
+from tracegraph.callbacks.manager import CallbackManager, handlers_of
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
 from tracegraph.current import CURRENT
@@ -76,7 +76,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     Raises:
         InvalidInputError: the arguments contradict each other (durability without a checkpointer, no thread_id, ...).
     """
-    parent: HereNow | None = CURRENT.get()
+    parent: HereNow | None = CURRENT.get() or _attempt_of(config) or _attempt_of(graph.config)
     if parent is not None and not config and not graph.config:
         spec = parent.inherited_spec()
     else:
@@ -110,11 +110,19 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
         is_strict=graph.strict,
+        max_state_bytes=graph.max_state_bytes,
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
         parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
     )
+
+
+def _attempt_of(config: Any) -> HereNow | None:
+    """Return the attempt that handed *config* out, while it lasts: in a thread of a node's own nothing else leads to it."""
+    manager = config.get("callbacks") if config else None
+    found: HereNow | None = manager.place.attempt_here() if isinstance(manager, CallbackManager) else None
+    return None if found is None or found.is_over else found
 
 
 def _port(saver: BaseCheckpointSaver | None, spec: RunSpec, ns: str, around: SaverPort | None) -> SaverPort | None:
@@ -232,4 +240,5 @@ def _server_info(spec: RunSpec) -> ServerInfo | None:
     found = spec.configurable
     if "assistant_id" not in found and "graph_id" not in found:
         return None
-    return ServerInfo(str(found.get("assistant_id", "")), str(found.get("graph_id", "")), found.get("langgraph_auth_user"))
+    assistant_id, graph_id = (str(found.get(key) or "") for key in ("assistant_id", "graph_id"))
+    return ServerInfo(assistant_id, graph_id, found.get("langgraph_auth_user"))

@@ -162,11 +162,16 @@ def _shown(graph: Pregel, task: Task, writes: list[Write], state: Any, is_live: 
 
 
 def _result(graph: Pregel, writes: list[Write]) -> Any:
-    """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``."""
+    """Return what a finished task wrote to streamed channels; several writes to one are listed under ``$writes``.
+
+    Where the state is one bare value, so is the result.
+    """
     found: dict[str, Any] = {}
     keys = graph.stream_channels_list
     nest = graph.stream_channels
     for channel in dict.fromkeys(c for c, _ in writes if c in keys):
         several = [value for c, value in writes if c == channel]
         found[channel] = several[0] if len(several) == 1 else {"$writes": several}
-    return nest.show_writes(found) if type(nest) is NestedKeys else found
+    if type(nest) is NestedKeys:
+        return nest.show_writes(found)
+    return found.get(nest) if isinstance(nest, str) else found

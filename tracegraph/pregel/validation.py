@@ -41,6 +41,8 @@ def refuse_unsupported(graph: Pregel) -> None:
             f"concurrent_runs='queue' needs a saver, which keeps the queue, but checkpointer={graph.checkpointer!r}: give "
             "compile() a saver; a subgraph takes its turns with the graph around it, so leave the option out there"
         )
+    if graph.max_state_bytes is not None and graph.max_state_bytes < 1:
+        problems.append(f"max_state_bytes must be at least 1, not {graph.max_state_bytes!r}: leave it out for no limit")
     if graph.step_timeout is not None:
         problems.append("step_timeout= is not supported yet: give async nodes a timeout of their own")
     problems.extend(

@@ -102,6 +102,8 @@ class Projector:
             if "values" in self._modes:
                 values = self._values.get(event.ns, {})
                 self._send("values", event.ns, read(values, self._keys[event.ns]), event.interrupts)
+        elif event.status == "cached" and event.is_call:
+            pass  # a result of the run that is gone on with: it was shown then
         elif event.status in ("completed", "cached") and "updates" in self._modes and not event.is_hidden:
             update: dict[str, Any] = {event.name: event.result if event.is_call else self._update(event)}
             if event.status == "cached":
