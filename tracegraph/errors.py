@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
+from tracegraph.constants import FAILURES
+
 if TYPE_CHECKING:
     from tracegraph.types import Command, Interrupt
 
@@ -60,6 +62,7 @@ __all__ = [
     "TracegraphWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
+    "failures_of",
 ]
 
 
@@ -404,3 +407,15 @@ class EngineBug(_Coded, RuntimeError):  # noqa: N818  # whose fault it is, is it
     """An invariant of the engine broke: our fault, not yours. Please report it with this text."""
 
     code = "TG901"
+
+
+def failures_of(error: BaseException) -> tuple[BaseException, ...]:
+    """Return every failure of the superstep that ended a run: *error*, which the run raised, then the others in task order.
+
+    A run raises the first of them in task order, as its node raised it; of a nested run, those of the superstep inside come
+    along. Of any other exception, it is just that one.
+
+    >>> failures_of(ValueError("x"))
+    (ValueError('x'),)
+    """
+    return (error, *vars(error).get(FAILURES, (None, ()))[1])

@@ -25,6 +25,7 @@ class Mutant:
 
 SAME_VALUES = "tests/properties/test_same_values.py"
 ENGINE_FACTS = "tests/properties/test_engine_facts.py"
+FAILURES = "tests/properties/test_failures.py"
 
 MUTANTS = (
     Mutant(
@@ -102,6 +103,37 @@ MUTANTS = (
         "a split value that is not saved",
         (Edit("engine/apply.py", "self.changed.update(moved)", "moved.clear()"),),
         ("tests/nested/test_checkpoints.py",),
+    ),
+    Mutant(
+        "a retry that keeps what failed",
+        (
+            Edit(
+                "engine/engine.py",
+                "task, error, delay_s, at_ns)\n        task.writes = []",
+                "task, error, delay_s, at_ns)\n        task.writes = list(task.writes)",
+            ),
+        ),
+        ("tests/faults/test_retries.py", FAILURES),
+    ),
+    Mutant(
+        "a retry that reads what was left",
+        (Edit("drivers/calling.py", "if here.attempt > 1:", "if here.attempt > 1000:"),),
+        ("tests/faults/test_retries.py", FAILURES),
+    ),
+    Mutant(
+        "finished work that is done again",
+        (Edit("engine/pending.py", "if finished and asked.keys()", "if finished and asked and asked.keys()"),),
+        (FAILURES,),
+    ),
+    Mutant(
+        "a swallowed cancellation",
+        (Edit("drivers/async_driver.py", "if attempt.is_disturbed and", "if not attempt.is_disturbed and"),),
+        ("tests/faults/test_cancellation.py",),
+    ),
+    Mutant(
+        "other failures that are lost",
+        (Edit("drivers/run.py", "(finish.error, finish.errors[1:],", "(finish.error, finish.errors[2:],"),),
+        ("tests/faults/test_failures.py",),
     ),
     Mutant(
         "tasks counted after they were begun",

@@ -126,7 +126,10 @@ class AsyncRun(Run):
             self.request_close("abandoned", "the enclosing run was closed")
             return
         here = self.attempts[action.task] = HereNow(self, action.task)
-        report = await InContext(self._attempt(here, action), self.base.copy())
+        attempt = InContext(self._attempt(here, action), self.base.copy())
+        report = await attempt
+        if attempt.is_disturbed and self._is_being_cancelled():
+            raise asyncio.CancelledError  # the node made nothing of it, but its run is cancelled all the same
         del self.attempts[action.task]
         self.report(report, will_pop=True)
         if self._handling is not None:

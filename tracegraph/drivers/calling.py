@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import random
 import warnings
 from collections.abc import Generator
@@ -17,6 +18,7 @@ from tracegraph.constants import NS_SEP
 from tracegraph.drivers.body import Body
 from tracegraph.drivers.checks import DeepGuard
 from tracegraph.drivers.here import HereNow
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.identity import without_ids
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
@@ -32,7 +34,7 @@ from tracegraph.errors import (
     TracegraphWarning,
 )
 from tracegraph.events import BranchEnded, BranchStarted
-from tracegraph.types import Command
+from tracegraph.types import Command, RetryPolicy
 
 __all__ = ["Call", "attempt_flow", "failure_report"]
 
@@ -94,6 +96,9 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
             else:
                 yield from _branches(here, writing, order)
     except BaseException as error:
+        if guard is not None and isinstance(error, Exception) and not here.is_over:
+            with contextlib.suppress(TracegraphWarning):  # where warnings are errors, the node's own comes first
+                guard.warn()
         return failure_report(here, error)
     finally:
         here.is_over = True
@@ -200,20 +205,29 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         cancelled = NodeCancelledError(task.node.name)
         cancelled.__cause__ = error
-        return TaskFailed(task, attempt, cancelled)
+        return _failed(here, cancelled, None)
     if not isinstance(error, Exception):
         return TaskAborted(task, attempt, error)
-    thread = f", thread {here.run.thread_id!r}" if here.run.thread_id is not None else ""
-    error.add_note(f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {attempt}{thread})")
-    policies = here.run.default_retry
     try:
         # The same answer would be refused again, and what was begun stays begun.
-        policy = None if isinstance(error, InvalidAnswerError | TaskLimitError) else matching_policy(task, error, policies)
+        policy = (
+            None
+            if isinstance(error, InvalidAnswerError | TaskLimitError)
+            else matching_policy(task, error, here.run.default_retry)
+        )
     except Exception as broken:
         broken.__context__ = error
-        return TaskFailed(task, attempt, broken)
+        return _failed(here, broken, None)
+    return _failed(here, error, policy)
+
+
+def _failed(here: HereNow, error: Exception, policy: RetryPolicy | None) -> TaskFailed:
+    task, thread_id = here.task, here.run.thread_id
+    thread = "" if thread_id is None else f", thread {thread_id!r}"
+    note = f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {here.attempt}{thread})"
+    add_note(error, note)
     jitter = random.random() if policy is not None else 0.0  # noqa: S311  # spreads retries; nothing secret
-    return TaskFailed(task, attempt, error, policy, jitter, here.run.hub.trace_of(task.id))
+    return TaskFailed(task, here.attempt, error, policy, jitter, here.run.hub.trace_of(task.id))
 
 
 def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
 from tracegraph.drivers.calling import failure_report
@@ -41,6 +42,7 @@ from tracegraph.engine.actions import (
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
+from tracegraph.engine.failures import add_note, join_failures
 from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
@@ -306,7 +308,7 @@ class Run(ABC):
         elif action.error is not None and action.error is not self.finish.error:
             note = f"besides, {type(action.error).__name__}: {action.error}"
             if note not in getattr(self.finish.error, "__notes__", ()):
-                self.finish.error.add_note(note)
+                add_note(self.finish.error, note)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""
@@ -375,6 +377,8 @@ class Run(ABC):
         if self.parent is not None:
             self.parent.child_runs.remove(self)
         self.note_fatal()
+        if finish.error is not None and finish.errors:
+            join_failures(finish.error, finish.errors[1:], self._root_run_id())
         at_ns, step = self.hub.now_ns(), self.engine.step
         for join, target, waiting in finish.starved:
             if self.hub.wants & JoinStarved.bit:
@@ -398,6 +402,12 @@ class Run(ABC):
             self.hub.remove(observer)
         self.give_turn_back()
         self.note_fatal()
+
+    def _root_run_id(self) -> UUID:
+        run = self
+        while run.parent is not None:
+            run = run.parent.run
+        return run.run_id
 
     def give_turn_back(self) -> None:
         """Give the turn back without waiting for it, if the run has ended and no save of its is under way."""
@@ -432,8 +442,6 @@ class Run(ABC):
             error = finish.error
             if self.parent is not None and isinstance(error, InvalidAnswerError):
                 self.parent.refused = error
-            for other in finish.errors[1:]:
-                error.add_note(f"another task of the same step failed too: {type(other).__name__}: {other}")
             raise error
         if finish.status in ("cancelled", "abandoned"):
             raise RunClosed(finish.reason)

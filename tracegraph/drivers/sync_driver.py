@@ -54,6 +54,7 @@ class SyncRun(Run):
         "_ready",
         "_storing",
         "_waits_at_close",
+        "_waits_for_bodies",
         "_workers",
         "parts",
     )
@@ -78,6 +79,7 @@ class SyncRun(Run):
         self._storing = 0
         """Threads that store something at once, in a run that takes turns."""
         self._waits_at_close = True
+        self._waits_for_bodies = True
         self._is_short_of_threads = False
         self._workers: set[int] = set()
         """Idents of the threads that help, which must not wait for themselves."""
@@ -109,7 +111,7 @@ class SyncRun(Run):
             raise
         except BaseException as error:
             # Ctrl-C must not wait for a node that hangs; that thread is a daemon, and its report will be ignored.
-            self._waits_at_close &= isinstance(error, Exception)
+            self._waits_for_bodies = isinstance(error, Exception)
             self.close("failed" if isinstance(error, Exception) else "cancelled", type(error).__name__, error)
             raise
         if self.parts:
@@ -466,24 +468,40 @@ class SyncRun(Run):
 
     def _conclude(self) -> None:
         """Wait for background saves, then announce the end."""
-        with self._bell:
-            while self._is_saving:
-                self._bell.wait()
+        self.wait_for_saves()
         run_flow(self.leaving())
         self.end()
         self._run_handlers()
         self.note_fatal()
 
+    def wait_for_saves(self) -> None:
+        """Wait for what is being saved in the background."""
+        with self._bell:
+            while self._is_saving:
+                self._bell.wait()
+
+    def runs_inside(self) -> list[SyncRun]:
+        """Return the runs that code of this run has started and not ended: a thread that hangs will not see to their saves."""
+        children = [run for here in tuple(self.attempts.values()) for run in here.child_runs if isinstance(run, SyncRun)]
+        return [*children, *(run for child in children for run in child.runs_inside())]
+
     def close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """End the run now. Spans are ended before this waits for the bodies that still run."""
-        self.request_close(status, reason, error)
-        if not self._waits_at_close:
+        try:
+            inside = self.runs_inside()
+            self.request_close(status, reason, error)
+            if self._waits_at_close:
+                self._conclude()
+                for run in inside:
+                    run.wait_for_saves()
+        finally:  # whatever is pressed meanwhile
+            self.finish = self.finish or Finish(status, error=error, reason=reason)
             self.end()
+        if not self._waits_at_close:
             self._leave_handlers_to_a_worker()
             return
-        self._conclude()
-        if threading.get_ident() in self._workers:
-            return  # a node closes the stream it belongs to
+        if not self._waits_for_bodies or threading.get_ident() in self._workers:
+            return  # a node may close the stream it belongs to
         with self._bell:
             while self._busy > self._lost:
                 self._bell.wait()

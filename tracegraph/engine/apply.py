@@ -13,6 +13,7 @@ from typing import Any
 from tracegraph.channels.base import BaseChannel
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.reshaping import reshaped
 from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.task import Task
@@ -306,4 +307,4 @@ def _name_writers(error: Exception, channel: str, groups: Sequence[WriteGroup]) 
     if isinstance(error, InvalidUpdateError):
         error.channel = error.channel or channel
         error.writers = error.writers or writers
-    error.add_note(f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")
+    add_note(error, f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")
