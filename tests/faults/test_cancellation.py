@@ -7,14 +7,16 @@ import threading
 from typing import Any
 
 import pytest
-from event_log import assert_well_nested
+from colours import Colour
+from event_log import Recorder, assert_well_nested
 from left_behind import Surroundings, recorded
+from recording import recording
 from small_graphs import PATIENCE_S, THREAD, SlowSaver, State, bounded, chain, parallel, saving, says
 from spans import Trace
 
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.errors import failures_of
-from tracegraph.events import RunEnded
+from tracegraph.events import RunEnded, TaskEnded, TaskStarted
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import RetryPolicy
 
@@ -196,3 +198,20 @@ def test_a_second_ctrl_c_does_not_wait_for_a_save(surroundings: Surroundings, tr
     surroundings.assert_threads_ended()
     assert_well_nested(event for event in log.events if "Checkpoint" not in type(event).__name__)
     assert bounded(lambda: app.get_state(THREAD)).values == {"xs": ["a"]}
+
+
+@pytest.mark.parametrize("kind", [TaskStarted, TaskEnded, RunEnded])
+def test_ctrl_c_while_an_observer_is_at_work_cancels_the_run(kind: type[Any], colour: Colour) -> None:
+    """A signal may come anywhere in the main thread; the run is told of as cancelled, as when it comes in a node."""
+
+    class Pressed(Recorder):
+        def observe(self, event: Any) -> None:
+            super().observe(event)
+            if isinstance(event, kind) and event.ns == "":
+                raise KeyboardInterrupt
+
+    with recording(Pressed()) as log, pytest.raises(KeyboardInterrupt):
+        colour.invoke(chain(a=says("a")), {"n": 0})
+
+    ends = [event for event in log.events if isinstance(event, RunEnded)]
+    assert [event.status for event in ends] == ["completed" if kind is RunEnded else "cancelled"]

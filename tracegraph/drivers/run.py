@@ -266,7 +266,7 @@ class Run(ABC):
         for event in decision.events:
             hub.publish(event)
         if hub.fatal is not None and self.engine.phase != "closed":
-            closing = self.engine.receive(CloseRequested("failed", "an observer failed", hub.fatal), hub.now_ns())
+            closing = self.engine.receive(CloseRequested(*self._fatal_end(), hub.fatal), hub.now_ns())
             decision.actions.extend(closing.actions)
             for event in closing.events:
                 hub.publish(event)
@@ -417,13 +417,18 @@ class Run(ABC):
     def close_if_fatal(self) -> None:
         """Stop the run if an async handler with ``raise_error`` has failed."""
         if self.hub.fatal is not None and self.finish is None and self.engine.phase != "new":
-            self.request_close("failed", "an observer failed", self.hub.fatal)
+            self.request_close(*self._fatal_end(), self.hub.fatal)
+
+    def _fatal_end(self) -> tuple[RunStatus, str]:
+        """Return how and why a run ends by what an observer raised; Ctrl-C may come while one is at work."""
+        fatal = self.hub.fatal
+        return ("failed", "an observer failed") if isinstance(fatal, Exception) else ("cancelled", type(fatal).__name__)
 
     def note_fatal(self) -> None:
         """Let a handler that failed on the end itself fail the run."""
         assert self.finish is not None
         if self.hub.fatal is not None and self.finish.error is None:
-            self.finish.status, self.finish.error = "failed", self.hub.fatal
+            self.finish.status, self.finish.error = self._fatal_end()[0], self.hub.fatal
 
     def result(self) -> Finish:
         """Return how the run ended if that is a result, else raise what ended it."""
