@@ -10,12 +10,14 @@ from uuid import UUID
 
 import pytest
 from colours import Colour
+from recording import recording
 from small_graphs import State, bounded, chain, says, wait_for
 
 from tracegraph.callbacks import BaseCallbackHandler, dispatch_custom_event
 from tracegraph.config import get_config
 from tracegraph.current import here
 from tracegraph.errors import GraphDefinitionError, NodeError, NodeTimeoutError
+from tracegraph.events import CustomEmitted
 from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
 from tracegraph.runtime import Runtime, get_runtime
@@ -443,6 +445,35 @@ def test_an_unknown_way_to_refresh_is_refused() -> None:
     """There are two."""
     with pytest.raises(ValueError, match="'auto' or 'heartbeat', not 'never'"):
         TimeoutPolicy(idle_timeout=1, refresh_on="never")  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_call_of_an_attempt_that_is_given_up_streams_nothing(colour: Colour) -> None:
+    """Its thread goes on, for nobody."""
+    has_begun, is_over, is_done = threading.Event(), threading.Event(), threading.Event()
+
+    @task
+    def talks() -> None:
+        has_begun.set()
+        wait_for(is_over)
+        get_runtime().stream_writer("late")
+        is_done.set()
+
+    def caller(state: State) -> State:
+        talks().result()
+        return {}
+
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    graph.add_node("w", caller, retry_policy=ONCE)
+    graph.add_conditional_edges(START, lambda state: [Send("w", {}, timeout=0.4)], ["w"])
+    app = graph.compile()
+    with recording() as recorder:
+        with pytest.raises(NodeTimeoutError):
+            bounded(lambda: colour.stream(app, {"xs": []}, stream_mode="custom"))
+        wait_for(has_begun)
+        is_over.set()
+        wait_for(is_done)
+
+    assert [event for event in recorder.events if isinstance(event, CustomEmitted)] == []
 
 
 def test_calls_in_an_attempt_that_is_given_up_are_not_told_of() -> None:

@@ -111,7 +111,8 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         default_retry=graph.default_retry,
         is_strict=graph.strict,
         step_timeout=None if graph.step_timeout is None else seconds_of(graph.step_timeout, "step_timeout"),
-        deadline_s=_deadline_s(parent, options.control),
+        # Of runs inside it, which inherit the control, the deadline is the outer run's affair.
+        deadline_s=None if options.control is None else options.control.deadline_s,
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
@@ -209,13 +210,6 @@ def _durability(given: Durability | None, saver: Any, parent: HereNow | None) ->
     if given is not None:
         return given
     return (parent.run.launch.durability if parent is not None else None) or "async"
-
-
-def _deadline_s(parent: HereNow | None, control: RunControl | None) -> float | None:
-    """Return the time limit of the run that *control* is given to; of runs inside it, it is the outer one's affair."""
-    if control is None or (parent is not None and parent.run.runtime.control is control):
-        return None
-    return control.deadline_s
 
 
 def _names(given: Any) -> frozenset[str] | str:
