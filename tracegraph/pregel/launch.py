@@ -111,8 +111,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         default_retry=graph.default_retry,
         is_strict=graph.strict,
         step_timeout=None if graph.step_timeout is None else seconds_of(graph.step_timeout, "step_timeout"),
-        # Of runs inside it, which inherit the control, the deadline is the outer run's affair.
-        deadline_s=None if options.control is None else options.control.deadline_s,
+        deadline_s=_deadline_s(parent, options.control),
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
@@ -210,6 +209,17 @@ def _durability(given: Durability | None, saver: Any, parent: HereNow | None) ->
     if given is not None:
         return given
     return (parent.run.launch.durability if parent is not None else None) or "async"
+
+
+def _deadline_s(parent: HereNow | None, control: RunControl | None) -> float | None:
+    """Return the time limit of the run that *control* is given to.
+
+    A run inside it has none of its own, even if node code passes the control on: the two would end at nearly the same
+    time, and the inner one's error must not get to the node before the outer run's end does.
+    """
+    if control is None or (parent is not None and parent.run.runtime.control is control):
+        return None
+    return control.deadline_s
 
 
 def _names(given: Any) -> frozenset[str] | str:
