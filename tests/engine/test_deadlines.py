@@ -11,10 +11,10 @@ from channel_graphs import channel_graph
 from tracegraph.constants import TASKS
 from tracegraph.engine.actions import TimeOut, WakeAt
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.reports import TaskBegan, Woke
+from tracegraph.engine.reports import TaskBegan, TaskFailed, Woke
 from tracegraph.engine.task import Task
 from tracegraph.pregel import NodeBuilder
-from tracegraph.types import Send, TimeoutPolicy
+from tracegraph.types import RetryPolicy, Send, TimeoutPolicy
 
 S = 1_000_000_000
 
@@ -74,6 +74,17 @@ def test_a_late_attempt_that_begins_sets_no_deadline() -> None:
 
     assert engine.receive(TaskBegan(task, 2), AT_NS).actions == []
     assert task.deadline_ns is None
+
+
+def test_the_time_of_a_failed_attempt_is_not_that_of_the_next() -> None:
+    """It has been handed out, and has a thread to wait for, when the first one's time would have been up."""
+    engine, (task,) = sent(1)
+    engine.receive(TaskBegan(task, 1), AT_NS)
+    policy = RetryPolicy(initial_interval=0.1, jitter=False)
+    engine.receive(TaskFailed(task, 1, KeyError(), policy), AT_NS)
+    assert tasks_of(engine.receive(Woke(), AT_NS + S // 2)) == [task]
+
+    assert engine.receive(Woke(), AT_NS + S).actions == []
 
 
 def test_a_task_without_a_limit_may_say_it_began() -> None:

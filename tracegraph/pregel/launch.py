@@ -220,7 +220,11 @@ def _durability(given: Durability | None, saver: Any, parent: HereNow | None) ->
 
 
 def _deadline_s(parent: HereNow | None, control: RunControl | None) -> float | None:
-    """Return the time limit of the run that *control* is given to; of runs inside it, it is the outer one's affair."""
+    """Return the time limit of the run that *control* is given to.
+
+    A run inside it has none of its own, even if node code passes the control on: the two would end at nearly the same
+    time, and the inner one's error must not get to the node before the outer run's end does.
+    """
     if control is None or (parent is not None and parent.run.runtime.control is control):
         return None
     return control.deadline_s
