@@ -11,6 +11,8 @@ The type says whose fault it is::
     TaskLimitError(RuntimeError)          so was the limit of all tasks of a run tree
     StateSizeError(RuntimeError)          a thread's state would have become too large; the thread stays resumable
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
+    StepTimeoutError(TimeoutError)        a superstep took too long; the thread stays resumable, as in the next
+    RunDeadlineError(TimeoutError)        the run took too long
     UnknownInterruptError                 an answer to a question nobody asked
     InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
     ConcurrentRunError                   two runs wrote one thread
@@ -51,6 +53,8 @@ __all__ = [
     "NodeTimeoutError",
     "ParentCommand",
     "RunClosed",
+    "RunDeadlineError",
+    "StepTimeoutError",
     "StateSizeError",
     "TaskLimitError",
     "TaskNotFound",
@@ -275,14 +279,70 @@ class NodeTimeoutError(_Coded, Exception):
         kind: Literal["idle", "run"],
         idle_timeout: float | None = None,
         run_timeout: float | None = None,
+        step: int | None = None,
     ) -> None:
         self.node = node
+        self.step = step
         self.elapsed = elapsed
         self.kind = kind
         self.idle_timeout = idle_timeout
         self.run_timeout = run_timeout
         self.timeout = idle_timeout if kind == "idle" else run_timeout
-        super().__init__(f"node {node!r} exceeded its {kind} timeout of {self.timeout} s after {elapsed:.3f} s")
+        where = "" if step is None else f" in step {step}"
+        passed = f"after {elapsed:.3f} s" if kind == "run" else f"with no progress for {elapsed:.3f} s"
+        super().__init__(f"node {node!r} exceeded its {kind} timeout of {self.timeout} s{where} {passed}")
+
+
+class StepTimeoutError(_Coded, TimeoutError):
+    """A superstep took longer than ``step_timeout``: no channel changed, what its finished tasks wrote is kept.
+
+    ``limit`` and ``elapsed`` are in seconds, ``running`` are the nodes that were at work, ``waiting`` those that had
+    not begun or were between two attempts. It is about the step, so neither retries nor error handlers apply.
+    """
+
+    code = "TG306"
+
+    def __init__(
+        self, *, step: int, limit: float, elapsed: float, running: Sequence[str] = (), waiting: Sequence[str] = ()
+    ) -> None:
+        self.step = step
+        self.limit = limit
+        self.elapsed = elapsed
+        self.running = tuple(running)
+        self.waiting = tuple(waiting)
+        super().__init__(
+            f"step {step} exceeded its timeout of {limit} s after {elapsed:.3f} s{_unfinished(self.running, self.waiting)}; "
+            "invoke with None to go on with what did not finish"
+        )
+
+
+class RunDeadlineError(_Coded, TimeoutError):
+    """A run took longer than its ``RunControl(deadline_s=)``; see :class:`StepTimeoutError` for what becomes of the step.
+
+    ``step`` is the superstep it stood at; None if it still waited for its turn on the thread.
+    """
+
+    code = "TG307"
+
+    def __init__(
+        self, *, limit: float, elapsed: float, step: int | None = None, running: Sequence[str] = (), waiting: Sequence[str] = ()
+    ) -> None:
+        self.limit = limit
+        self.elapsed = elapsed
+        self.step = step
+        self.running = tuple(running)
+        self.waiting = tuple(waiting)
+        where = "while it waited for its turn on the thread" if step is None else f"in step {step}"
+        hint = "invoke again" if step is None else "invoke with None to go on with what did not finish"
+        super().__init__(
+            f"the run exceeded its deadline of {limit} s after {elapsed:.3f} s, {where}"
+            f"{_unfinished(self.running, self.waiting)}; {hint}"
+        )
+
+
+def _unfinished(running: Sequence[str], waiting: Sequence[str]) -> str:
+    shown = [f"{what}: {', '.join(map(repr, names))}" for what, names in (("running", running), ("waiting", waiting)) if names]
+    return f" ({'; '.join(shown)})" if shown else ""
 
 
 class NodeCancelledError(_Coded, Exception):

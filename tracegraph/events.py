@@ -331,7 +331,10 @@ class UnknownKeyIgnored(_Event):
 
 @dataclass(slots=True)
 class ReportIgnored(_Event):
-    """A report came too late to count: its attempt was cancelled or timed out."""
+    """A report came too late to count: its attempt was cancelled or timed out.
+
+    The one event that may follow its run's end: what a time limit of the run has left behind reports whenever it is done.
+    """
 
     task_id: str
     name: str

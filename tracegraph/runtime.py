@@ -6,11 +6,12 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar, cast
 
 from tracegraph.current import here
 from tracegraph.errors import InvalidInputError
-from tracegraph.types import StreamWriter
+from tracegraph.types import StreamWriter, seconds_of
 from tracegraph.typing import ContextT
 
 __all__ = [
@@ -68,9 +69,13 @@ class TaskBudget:
 
 
 class RunControl:
-    """Handle that lets any thread ask a run to stop cleanly; give it as ``control=``, one to each run.
+    """Handle that lets any thread ask a run to stop cleanly, and limits its time; give it as ``control=``, one to each run.
 
-    The running step finishes and is saved, then the run raises ``GraphDrained``; invoke with None to go on.
+    Asked to stop, the running step finishes and is saved, then the run raises ``GraphDrained``; invoke with None to go on.
+
+    ``deadline_s`` (seconds or a timedelta) counts from the start of each run it is given to, and holds for all that runs
+    inside it, sync nodes, retries and waits included. When it has passed, async nodes are cancelled, sync ones are left
+    behind, and the run raises ``RunDeadlineError``; what finished tasks wrote is kept, so invoke with None goes on.
 
     ``max_tasks`` limits how many tasks the run and all runs inside it begin, one count for all of them: nodes, Sends, calls
     of ``@task`` functions and error handlers. Not counted are further attempts of a task, tasks whose results are stored
@@ -80,11 +85,20 @@ class RunControl:
     >>> control.request_drain("deploy")
     >>> control.drain_requested, control.drain_reason
     (True, 'deploy')
+    >>> RunControl(deadline_s=30).deadline_s
+    30.0
+
+    Raises:
+        InvalidInputError: ``deadline_s`` is no positive, finite number or timedelta.
     """
 
-    __slots__ = ("_callbacks", "_lock", "_reason", "budget")
+    __slots__ = ("_callbacks", "_lock", "_reason", "budget", "deadline_s")
 
-    def __init__(self, *, max_tasks: int | None = None) -> None:
+    def __init__(self, *, deadline_s: float | timedelta | None = None, max_tasks: int | None = None) -> None:
+        try:
+            self.deadline_s = None if deadline_s is None else seconds_of(deadline_s, "deadline_s")
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from None
         if max_tasks is not None and max_tasks < 1:
             raise InvalidInputError(f"max_tasks must be at least 1, not {max_tasks!r}; leave it out for no limit")
         self.budget = None if max_tasks is None else TaskBudget(max_tasks)
@@ -182,7 +196,7 @@ class Runtime(Generic[ContextT]):
     """What a node gets as its ``runtime`` parameter.
 
     ``stream_writer`` emits one chunk of the custom stream; ``heartbeat`` tells an idle timeout that the node is
-    alive; ``previous`` is the last return value of an entrypoint on this thread.
+    alive, from any thread; ``previous`` is the last return value of an entrypoint on this thread.
     """
 
     context: ContextT = field(default=cast("ContextT", None))

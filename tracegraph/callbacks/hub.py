@@ -43,6 +43,7 @@ class Hub:
     """
 
     __slots__ = (
+        "_ahead_ns",
         "_awaitables",
         "_failed",
         "_lock",
@@ -54,6 +55,7 @@ class Hub:
         "fatal",
         "handler_lock",
         "is_stopping",
+        "is_watched",
         "wants",
     )
 
@@ -70,11 +72,21 @@ class Hub:
         """What an observer with ``raise_error`` raised; the run fails with it."""
         self.is_stopping = False
         """Closing: no run of the tree hands out another task."""
+        self.is_watched = False
+        """An attempt of the tree has an idle limit, so what its code does must be noted as progress."""
+        self._ahead_ns = time.time_ns() - time.monotonic_ns()
         self.wants = 0
         self._observers: tuple[Observer, ...] = ()
         self._scopes: tuple[ScopedObserver, ...] = ()
         self._table: dict[type, tuple[Observer, ...]] = {}
         self._set(tuple(observers))
+
+    def now_ns(self) -> int:
+        """Return the time in nanoseconds: the wall clock's when the root run began, plus what has passed since.
+
+        So a wall clock that is set meanwhile neither fires a deadline nor holds one back, and no span ends before it starts.
+        """
+        return time.monotonic_ns() + self._ahead_ns
 
     def _set(self, observers: tuple[Observer, ...]) -> None:
         self._observers = observers
@@ -116,7 +128,7 @@ class Hub:
 
     def enter(self, event: TaskStarted | AttemptStarted) -> None:
         """Publish the start of a task or attempt and set the observers' ContextVars; called in the task's Context."""
-        event.at_ns = time.time_ns()
+        event.at_ns = self.now_ns()
         self.publish(event)
         for observer in self._scopes:
             try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import functools
 import logging
 import time
@@ -18,19 +17,19 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from tracegraph.current import CURRENT
-from tracegraph.drivers import workers
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
 from tracegraph.drivers.effects import arun_flow
-from tracegraph.drivers.futures import blocking_future, settle_blocking
+from tracegraph.drivers.futures import blocking_future, settle_blocking, settle_on_loop
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Run
 from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
-from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
+from tracegraph.drivers.threads import call_in_worker
+from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
+from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
@@ -117,10 +116,10 @@ class AsyncRun(Run):
             await self._wait()
 
     def _may_run_inline(self) -> bool:
+        if len(self._ready) != 1 or self.engine.running != 1 or self.launch.is_live:
+            return False
         # A body with a time limit must be cancellable without cancelling the run.
-        return (
-            len(self._ready) == 1 and self.engine.running == 1 and not self.launch.is_live and self._ready[0].task.timeout is None
-        )
+        return self._ready[0].task.timeout is None and not self.is_limited
 
     async def _run_inline(self, action: RunTask) -> None:
         if self.hub.is_stopping:
@@ -170,13 +169,16 @@ class AsyncRun(Run):
         if self.hub.is_stopping or self.finish is not None:
             self.request_close("abandoned", "the enclosing run was closed")
             return
+        if self.is_limited and not task.is_running:
+            return  # the engine has given it up meanwhile
         here = self.attempts[task] = HereNow(self, task)
         running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
         self._tasks[task] = running
         running.add_done_callback(functools.partial(self._task_done, here))
 
     async def _run_task(self, here: HereNow, action: RunTask) -> None:
-        if here.task.timeout is not None:
+        if here.task.timeout is not None or self.is_limited:
+            here.watch_progress()
             self.report(TaskBegan(here.task, here.attempt))
         report = await self._attempt(here, action)
         self._forget(here, asyncio.current_task())
@@ -247,29 +249,10 @@ class AsyncRun(Run):
         else:
             here.is_in_thread = True
             try:
-                returned = await self._in_worker(call)
+                returned = await call_in_worker(here, call)
             finally:
                 here.is_in_thread = False
         return await returned if hasattr(returned, "__await__") else returned
-
-    async def _in_worker(self, call: Call) -> Any:
-        """Call a sync body in a worker thread, in a copy of the task's Context."""
-        context = contextvars.copy_context()
-        future: asyncio.Future[Any] = self._loop.create_future()
-        loop = self._loop
-
-        def work() -> None:
-            result: Any = None
-            error: BaseException | None = None
-            try:
-                result = context.run(call.body.fn, *call.args, **call.kwargs)  # type: ignore[arg-type]  # checked above
-            except BaseException as raised:
-                error = raised
-            with contextlib.suppress(RuntimeError):  # the loop is closed: whoever waited is gone
-                loop.call_soon_threadsafe(_settle, future, result, error)
-
-        workers.submit(work)
-        return await future
 
     def cancel_task(self, task: Task) -> None:
         """Cancel an asyncio task, or drop one that has not begun."""
@@ -294,15 +277,28 @@ class AsyncRun(Run):
         self._on_loop(self._time_out, action)
 
     def _time_out(self, action: TimeOut) -> None:
-        here = self.attempts.pop(action.task, None)
-        if here is None:
-            return
-        here.is_told_to_stop = True
-        here.close_child_runs("cancelled", "timeout")
-        running = self._tasks.pop(action.task, None)
-        if running is not None:
-            running.cancel()
-        self.report(failure_report(here, action.error))
+        if (here := self._lose(action.task)) is not None:
+            self.fail_attempt(here, action.error)
+
+    def _lose(self, task: Task) -> HereNow | None:
+        """Cancel the body of an attempt that is given up, without waiting for it; None if it has ended just now."""
+        here = self.attempts.pop(task, None)
+        if here is not None:
+            here.is_told_to_stop = True
+            if (running := self._tasks.pop(task, None)) is not None:
+                running.cancel()
+        return here
+
+    def stop(self, action: StopRun) -> None:
+        """Cancel the bodies that run, do not wait for them, and end the run."""
+        self._on_loop(self._stop, action)
+
+    def _stop(self, action: StopRun) -> None:
+        for task in action.tasks:
+            if (here := self._lose(task)) is not None:
+                here.give_up("cancelled", action.reason)
+        self._ready.clear()
+        self.report(CloseRequested("failed", action.reason, action.error))
 
     # --- handlers, saves, deadlines, futures ---------------------------------------------------------------
 
@@ -384,7 +380,7 @@ class AsyncRun(Run):
         self._on_loop(self._set_timer, at_ns)
 
     def _set_timer(self, at_ns: int) -> None:
-        when = self._loop.time() + max(0.0, (at_ns - time.time_ns()) / 1e9)
+        when = self._loop.time() + max(0.0, (at_ns - self.hub.now_ns()) / 1e9)
         if self._timer is not None and not self._timer.cancelled() and self._loop.time() < self._timer.when() <= when:
             return
         if self._timer is not None:
@@ -393,7 +389,7 @@ class AsyncRun(Run):
 
     def _woke(self) -> None:
         self._timer = None
-        self.report(Woke())
+        self.report(Woke(self.progress()))
 
     def ring(self) -> None:
         """Wake the driving task."""
@@ -410,7 +406,7 @@ class AsyncRun(Run):
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future on its own side."""
         if isinstance(future, asyncio.Future):
-            self._on_loop(_settle, future, result, asyncio.CancelledError() if is_cancelled else error)
+            self._on_loop(settle_on_loop, future, result, asyncio.CancelledError() if is_cancelled else error)
         else:
             settle_blocking(future, result, error, is_cancelled=is_cancelled)
 
@@ -483,17 +479,3 @@ def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if isinstance(error, asyncio.CancelledError):
-        future.cancel()
-    elif isinstance(error, StopIteration):  # asyncio futures refuse it; a generator's end is not a node's result
-        future.set_exception(RuntimeError(f"a node raised StopIteration: {error}"))
-    elif error is not None:
-        future.set_exception(error)
-        future.exception()  # marked as seen: a call nobody awaits is not an asyncio warning
-    else:
-        future.set_result(result)

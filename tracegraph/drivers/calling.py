@@ -10,7 +10,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import random
-import time
 import warnings
 from collections.abc import Generator
 from typing import Any
@@ -82,6 +81,7 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     guard = DeepGuard(task) if here.run.is_checked else None
     try:
         returned = yield from _returned(here)
+        here.note_progress()
         if here.is_over:
             # Out of time, but the code went on: what it returns must not get among the writes of the next attempt.
             return TaskSucceeded(task, here.attempt, returned)
@@ -178,6 +178,7 @@ def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: Pat
                 raise
             if is_wanted:
                 _announce(here, BranchEnded, order.name, position, found, None)
+            here.note_progress()
             position += 1
             order = writing.send(found)
     except StopIteration:
@@ -186,7 +187,7 @@ def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: Pat
 
 def _announce(here: HereNow, kind: Any, name: str, position: int, *rest: Any) -> None:
     run, task = here.run, here.task
-    run.hub.publish(kind(run.run_id, run.ns, task.step, time.time_ns(), task.id, name, position, *rest))
+    run.hub.publish(kind(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, name, position, *rest))
 
 
 def failure_report(here: HereNow, error: BaseException) -> Report:

@@ -57,6 +57,10 @@ class Launch:
     is_strict: bool = False
     max_state_bytes: int | None = None
     parents: Mapping[str, str] = field(default_factory=dict)
+    step_timeout: float | None = None
+    """Seconds a superstep may take."""
+    deadline_s: float | None = None
+    """Seconds the run may take, by the control it was given."""
     takes_turns: bool = False
     """It waits until the runs before it on its thread have ended."""
     is_live: bool = False

@@ -13,10 +13,12 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
+from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
@@ -25,6 +27,7 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
+from tracegraph.drivers.waiting import seconds_to_wait
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -34,13 +37,14 @@ from tracegraph.engine.actions import (
     RunTask,
     SaveCheckpoint,
     SaveWrites,
+    StopRun,
     TimeOut,
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.failures import add_note, join_failures
 from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
-from tracegraph.engine.settings import Begin
+from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
 from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
@@ -59,6 +63,7 @@ class Run(ABC):
         "__weakref__",
         "attempts",
         "base",
+        "deadline",
         "engine",
         "finish",
         "first_attempts",
@@ -67,6 +72,7 @@ class Run(ABC):
         "hub",
         "is_checked",
         "is_ended",
+        "is_limited",
         "launch",
         "lock",
         "metadata",
@@ -98,6 +104,9 @@ class Run(ABC):
         self.finish: Finish | None = None
         self.is_checked: bool = is_checking() if launch.parent is None else launch.parent.run.is_checked
         self.is_ended = False
+        self.is_limited = launch.step_timeout is not None or launch.deadline_s is not None
+        """It has a time limit that holds for every node, so none may run in the thread or task that drives."""
+        self.deadline: Deadline | None = None
         self.save_error: BaseException | None = None
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
@@ -145,11 +154,18 @@ class Run(ABC):
         spec = self.spec
         if self.hub.is_stopping:
             raise RunClosed("the enclosing run was closed")
+        if self.parent is not None:
+            if self.parent.is_cut_off:
+                raise RunClosed("the task that started this run is given up, or its run has ended")
+            self.parent.note_progress()
+        now_ns = self.hub.now_ns()
+        if launch.deadline_s is not None:
+            self.deadline = Deadline(now_ns, launch.deadline_s)
         started = RunStarted(
             self.run_id,
             self.ns,
             -1,
-            time.time_ns(),
+            now_ns,
             None if self.parent is None else self.parent.run.run_id,
             None if self.parent is None else self.parent.task.id,
             launch.name,
@@ -179,7 +195,7 @@ class Run(ABC):
             self.hub.publish(started)
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
-        self.engine = Engine(launch.topology, settings_of(launch, is_checked=self.is_checked))
+        self.engine = Engine(launch.topology, settings_of(launch, deadline=self.deadline, is_checked=self.is_checked))
 
     def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
         try:
@@ -192,9 +208,9 @@ class Run(ABC):
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
         if self.launch.takes_turns:
             assert self.saver is not None
-            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id)
+            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id, partial(seconds_to_wait, self))
             if self.hub.wants & TurnTaken.bit:
-                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, time.time_ns(), self.turn.waited_ns))
+                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, self.hub.now_ns(), self.turn.waited_ns))
         return (yield from load_begin(self.launch))
 
     def leaving(self) -> Flow[None]:
@@ -212,13 +228,13 @@ class Run(ABC):
         resumes = begin.saved is not None and (begin.is_resume or begin.command is not None or begin.input is None)
         if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
             step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
-            self.hub.publish(Resumed(self.run_id, self.ns, step, time.time_ns(), checkpoint_id, tuple(begin.answers), links))
+            self.hub.publish(Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
         control = self.launch.runtime.control
         if control is not None:
             # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
             self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
-            decision = self.engine.start(begin, time.time_ns())
+            decision = self.engine.start(begin, self.hub.now_ns())
             refuse_dead_end(self.launch, self.engine)
             self._publish(decision)
         return decision.actions
@@ -235,12 +251,14 @@ class Run(ABC):
     def decide(self, report: Report) -> Decision:
         """Let the engine decide and publish its events; the caller holds the lock."""
         try:
-            decision = self.engine.receive(report, time.time_ns())
+            decision = self.engine.receive(report, self.hub.now_ns())
         except EngineBug as bug:
             decision = Decision()
             decision.actions.append(Finish("failed", error=bug, reason="EngineBug"))
         if decision.events or self.hub.fatal is not None:
             self._publish(decision)
+        if self.parent is not None:
+            self.parent.note_progress()
         return decision
 
     def _publish(self, decision: Decision) -> None:
@@ -248,7 +266,7 @@ class Run(ABC):
         for event in decision.events:
             hub.publish(event)
         if hub.fatal is not None and self.engine.phase != "closed":
-            closing = self.engine.receive(CloseRequested("failed", "an observer failed", hub.fatal), time.time_ns())
+            closing = self.engine.receive(CloseRequested("failed", "an observer failed", hub.fatal), hub.now_ns())
             decision.actions.extend(closing.actions)
             for event in closing.events:
                 hub.publish(event)
@@ -272,20 +290,25 @@ class Run(ABC):
                     self.cancel_task(action.task)
                 case TimeOut():
                     self.time_out(action)
+                case StopRun():
+                    self.stop(action)
                 case ResolveCall():
                     self.resolve(action.task)
                 case Finish():
-                    # A save may fail before or after the end it was to make durable is carried out: the failure stands.
-                    if self.finish is None or self.finish.error is None:
-                        self.finish = action
-                    elif action.error is not None and action.error is not self.finish.error:
-                        note = f"besides, {type(action.error).__name__}: {action.error}"
-                        if note not in getattr(self.finish.error, "__notes__", ()):
-                            add_note(self.finish.error, note)
+                    self._take_finish(action)
                     self.ring()
         if saves:
             self.save(saves, will_pop)
         self.staff(will_pop)
+
+    def _take_finish(self, action: Finish) -> None:
+        # A save may fail before or after the end it was to make durable is carried out: the failure stands.
+        if self.finish is None or self.finish.error is None:
+            self.finish = action
+        elif action.error is not None and action.error is not self.finish.error:
+            note = f"besides, {type(action.error).__name__}: {action.error}"
+            if note not in getattr(self.finish.error, "__notes__", ()):
+                add_note(self.finish.error, note)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""
@@ -315,14 +338,27 @@ class Run(ABC):
             case _:
                 self.set_future(future, None, None, is_cancelled=True)
 
+    def progress(self) -> dict[Task, int]:
+        """Return when attempts with an idle limit last gave a sign of progress."""
+        return {task: here.progress_ns for task, here in tuple(self.attempts.items()) if here.progress_ns is not None}
+
     # --- ending --------------------------------------------------------------------------------------------
+
+    def fail_attempt(self, here: HereNow, error: BaseException) -> None:
+        """Give up an attempt and report it failed."""
+        report = failure_report(here, error)
+        # What the attempt had started ends now, before the attempt does; its code must not get a word in between.
+        with self.lock:
+            here.give_up("cancelled", "timeout")
+            decision = self.decide(report)
+        self.carry_out(decision.actions)
 
     def request_close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """Stop the run: no run of this tree hands out another task, and open tasks are announced as ended."""
         if self.launch.is_root:
             self.hub.is_stopping = True
         for here in tuple(self.attempts.values()):
-            here.close_child_runs(status, reason)
+            here.give_up(status, reason)
         if self.finish is None and self.engine.phase != "new":
             self.report(CloseRequested(status, reason, error))
         if self.finish is None:
@@ -343,7 +379,7 @@ class Run(ABC):
         self.note_fatal()
         if finish.error is not None and finish.errors:
             join_failures(finish.error, finish.errors[1:], self._root_run_id())
-        at_ns, step = time.time_ns(), self.engine.step
+        at_ns, step = self.hub.now_ns(), self.engine.step
         for join, target, waiting in finish.starved:
             if self.hub.wants & JoinStarved.bit:
                 self.hub.publish(JoinStarved(self.run_id, self.ns, step, at_ns, join, target, waiting))
@@ -447,6 +483,10 @@ class Run(ABC):
     @abstractmethod
     def time_out(self, action: TimeOut) -> None:
         """Abandon an attempt: stop its body if possible, and report it failed."""
+
+    @abstractmethod
+    def stop(self, action: StopRun) -> None:
+        """Abandon the attempts under way: stop their bodies if possible. Then report that the run is to be closed."""
 
     @abstractmethod
     def ring(self) -> None:

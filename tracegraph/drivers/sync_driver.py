@@ -11,14 +11,14 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import threading
-import time
 from collections import deque
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
-from tracegraph.drivers.calling import attempt_flow, failure_report
+from tracegraph.drivers.calling import attempt_flow
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
@@ -26,8 +26,8 @@ from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Run
 from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
-from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, TaskBegan, TaskCalled, TaskCancelled, Woke
+from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
+from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCalled, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
@@ -49,6 +49,7 @@ class SyncRun(Run):
         "_is_saving",
         "_is_short_of_threads",
         "_is_waiting",
+        "_lost",
         "_planned",
         "_ready",
         "_storing",
@@ -70,6 +71,8 @@ class SyncRun(Run):
         self._is_help_coming = False
         """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
+        self._lost = 0
+        """Attempts that were given up while their threads are busy with them: nobody waits for those."""
         self._deadline_ns: int | None = None
         self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
         self._is_saving = False
@@ -133,7 +136,8 @@ class SyncRun(Run):
             self._wait()
 
     def _begin_superstep(self) -> None:
-        if len(self._planned) == 1 and not self.launch.is_live and self._planned[0].task.timeout is None:
+        is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
+        if is_lone and self._planned[0].task.timeout is None:
             self._run_task(self._planned.popleft(), will_pop=True)
             return
         count = len(self._planned)
@@ -149,7 +153,7 @@ class SyncRun(Run):
 
     def _has_limits(self) -> bool:
         # A copy, made in one go: workers take tasks meanwhile.
-        return any(action.task.timeout is not None for action in self._ready.copy())
+        return self.is_limited or any(action.task.timeout is not None for action in self._ready.copy())
 
     def _may_run_here(self) -> bool:
         if not self._ready:
@@ -172,14 +176,16 @@ class SyncRun(Run):
         self._wake_if_due(will_pop=True)
 
     def _seconds_left(self) -> float | None:
-        return None if self._deadline_ns is None else max(0.0, (self._deadline_ns - time.time_ns()) / 1e9)
+        if self._deadline_ns is None:
+            return None
+        return min(max(0.0, (self._deadline_ns - self.hub.now_ns()) / 1e9), threading.TIMEOUT_MAX)
 
     def _wake_if_due(self, *, will_pop: bool) -> None:
         with self._bell:
-            if self._deadline_ns is None or self._deadline_ns > time.time_ns():
+            if self._deadline_ns is None or self._deadline_ns > self.hub.now_ns():
                 return
             self._deadline_ns = None
-        self.report(Woke(), will_pop=will_pop)
+        self.report(Woke(self.progress()), will_pop=will_pop)
 
     # --- tasks ---------------------------------------------------------------------------------------------
 
@@ -262,21 +268,65 @@ class SyncRun(Run):
         if self.hub.is_stopping or self.finish is not None:
             self.request_close("abandoned", "the enclosing run was closed")
             return
-        if task.timeout is not None:
-            self.report(TaskBegan(task, task.attempt), will_pop=will_pop)
         here = HereNow(self, task)
         self.attempts[task] = here
+        is_timed = task.timeout is not None or self.is_limited
+        if is_timed and not self._begin_timed(here, will_pop):
+            return
         report = self.base.copy().run(self._attempt, here, action)
-        self.attempts.pop(task, None)
-        self.report(report, will_pop=will_pop)
+        if is_timed:
+            self._end_timed(here)
+        else:
+            self.attempts.pop(task, None)
+        if report is not None:
+            self.report(report, will_pop=will_pop)
         if self.hub.wants:
             self._run_handlers()
 
-    def _attempt(self, here: HereNow, action: RunTask) -> Report:
+    def _begin_timed(self, here: HereNow, will_pop: bool) -> bool:
+        """Let the time of an attempt count from now; say whether it may run, for the run's time may be up already."""
+        here.watch_progress()
+        self.report(TaskBegan(here.task, here.attempt), will_pop=will_pop)
+        with self.lock:
+            may_run = here.task.is_running and not here.is_given_up
+        if not may_run:
+            self._end_timed(here)
+        return may_run
+
+    def _end_timed(self, here: HereNow) -> None:
+        with self.lock:
+            # If it was given up, another attempt may be running under the same task.
+            is_lost = self.attempts.get(here.task) is not here
+            if not is_lost:
+                del self.attempts[here.task]
+        if is_lost:
+            with self._bell:
+                self._lost -= 1
+
+    def _lose(self, task: Task) -> HereNow | None:
+        """Take a task's attempt, which is to be given up, off those under way; None if it has ended just now."""
+        with self.lock:
+            here = self.attempts.pop(task, None)
+        if here is not None:
+            with self._bell:
+                self._lost += 1
+                self._bell.notify_all()
+        return here
+
+    def _announce_start(self, action: RunTask) -> bool:
+        """Publish that an attempt starts, unless another thread has closed the run and thereby announced the task's end."""
+        with self.lock:
+            if action.task.is_finished:
+                return False
+            for event in action.started:
+                self.hub.enter(event)
+        return True
+
+    def _attempt(self, here: HereNow, action: RunTask) -> Report | None:
         """Run one attempt; called inside the task's own Context, which is thrown away afterwards."""
         CURRENT.set(here)
-        for event in action.started:
-            self.hub.enter(event)
+        if action.started and not self._announce_start(action):
+            return None
         flow = attempt_flow(here)
         try:
             call = next(flow)
@@ -301,21 +351,32 @@ class SyncRun(Run):
 
     def cancel_task(self, task: Task) -> None:
         """Drop a task that has not begun; a thread that runs cannot be stopped, its report will tell."""
+        if self._drop(task):
+            self.report(TaskCancelled(task, task.attempt))
+
+    def _drop(self, task: Task) -> bool:
+        """Take a task that has not begun off its queue; say whether there was one."""
         for action in [*self._ready, *self._planned]:
             if action.task is task:
                 try:
                     (self._ready if action in self._ready else self._planned).remove(action)
                 except ValueError:  # it began just now
-                    return
-                self.report(TaskCancelled(task, task.attempt))
-                return
+                    return False
+                return True
+        return False
 
     def time_out(self, action: TimeOut) -> None:
         """Go on without a thread that cannot be stopped; its late report will be ignored."""
-        here = self.attempts.pop(action.task, None)
-        if here is not None:
-            here.close_child_runs("cancelled", "timeout")
-            self.report(failure_report(here, action.error))
+        if (here := self._lose(action.task)) is not None:
+            self.fail_attempt(here, action.error)
+
+    def stop(self, action: StopRun) -> None:
+        """Go on without the threads that run, as at the time limit of a node, and end the run."""
+        for task in action.tasks:
+            self._drop(task)
+            if (here := self._lose(task)) is not None:
+                here.give_up("cancelled", action.reason)
+        self.report(CloseRequested("failed", action.reason, action.error))
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------
 
@@ -397,6 +458,12 @@ class SyncRun(Run):
         run_to_completion(self.hub)
         self.close_if_fatal()
 
+    def _leave_handlers_to_a_worker(self) -> None:
+        """See to it that async handlers hear of the end though this thread does not wait; a nested run's root will."""
+        if self.launch.is_root and self.hub.has_awaitables:
+            with suppress(RuntimeError):  # the system gives no more threads, or the process ends
+                workers.submit(self._run_handlers)
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def _conclude(self) -> None:
@@ -430,10 +497,13 @@ class SyncRun(Run):
         finally:  # whatever is pressed meanwhile
             self.finish = self.finish or Finish(status, error=error, reason=reason)
             self.end()
-        if not (self._waits_at_close and self._waits_for_bodies) or threading.get_ident() in self._workers:
+        if not self._waits_at_close:
+            self._leave_handlers_to_a_worker()
+            return
+        if not self._waits_for_bodies or threading.get_ident() in self._workers:
             return  # a node may close the stream it belongs to
         with self._bell:
-            while self._busy:
+            while self._busy > self._lost:
                 self._bell.wait()
 
     def abandon(self) -> None:

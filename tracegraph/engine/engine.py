@@ -20,6 +20,7 @@ from tracegraph.engine.calls import adopt_call
 from tracegraph.engine.ending import finish
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.invariants import check_engine
+from tracegraph.engine.limits import Limits, check_limits, note_began
 from tracegraph.engine.pending import PendingWrites
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.reports import (
@@ -72,6 +73,7 @@ class Engine:
         "is_interrupted",
         "is_resuming",
         "is_touched",
+        "limits",
         "open_tasks",
         "pending",
         "phase",
@@ -120,6 +122,7 @@ class Engine:
         self.is_touched = False
         """Whether the run has output: an output channel changed, or the run goes on from a checkpoint."""
         self.drain_reason: str | None = None
+        self.limits = Limits.of(settings)
         self.producers: tuple[str, ...] = ()
         """For each pending Send, the task that sent it."""
         self.saving: Saving
@@ -140,6 +143,8 @@ class Engine:
         self.pending = PendingWrites(begin)
         begin_run(self, decision, begin, at_ns)
         self.phase = "between"
+        if self.limits is not None:
+            self.limits.ask_to_wake(decision)
         self.advance(decision, at_ns)
         return decision
 
@@ -176,6 +181,7 @@ class Engine:
                 self._cancelled(decision, report, at_ns)
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
+                    note_began(self, decision, at_ns)
                     arm_timeout(decision, report.task, at_ns)
             case AnswerTaken():
                 self._answer_taken(decision, report)
@@ -184,7 +190,7 @@ class Engine:
             case SaveEnded():
                 self._save_ended(decision, report, at_ns)
             case Woke():
-                self._woke(decision, at_ns)
+                self._woke(decision, report, at_ns)
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
             case CloseRequested():  # pragma: no branch  # the last of a closed union
@@ -255,6 +261,7 @@ class Engine:
         task.writes = []
         if delay_s is not None:
             task.attempt += 1
+            task.deadline_ns = None
             task.is_follow_up = True
             task.retry_at_ns = at_ns + int(delay_s * 1e9)
             decision.actions.append(WakeAt(task.retry_at_ns))
@@ -445,10 +452,12 @@ class Engine:
             store, Superstep(checkpoint, settings.ns, self.step, self.stop, self.topology, store.values, store.states)
         )
 
-    def _woke(self, decision: Decision, at_ns: int) -> None:
+    def _woke(self, decision: Decision, report: Woke, at_ns: int) -> None:
+        if check_limits(self, decision, at_ns):
+            return
         for task in self.everyone():
             if task.deadline_ns is not None and task.is_running:
-                check_timeout(decision, task, at_ns)
+                check_timeout(decision, task, at_ns, report.progress.get(task, 0))
             if task.retry_at_ns is not None:
                 self._retry(decision, task, at_ns)
         self.hand_out(decision)
@@ -465,6 +474,9 @@ class Engine:
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""
+        is_left_behind = self.limits is not None and self.limits.is_reached
+        if is_left_behind and isinstance(report, TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver):
+            self.announce.ignored(decision, report.task, report.attempt, type(report).__name__, at_ns)
         if isinstance(report, SaveEnded):
             self.saving.ended(decision, report.order, report.error, at_ns)
             if report.error is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tracegraph.engine.node import Node
@@ -127,6 +127,9 @@ class SaveEnded:
 @dataclass(slots=True)
 class Woke:
     """The time a :class:`~tracegraph.engine.actions.WakeAt` asked for has come."""
+
+    progress: Mapping[Task, int] = field(default_factory=dict)
+    """When attempts with an idle limit last gave a sign of progress: asked for here, and not told of at each sign."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from tracegraph.engine.actions import Decision
 from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.ending import finish, finish_stopped_step
 from tracegraph.engine.handlers import hand_to_handler
+from tracegraph.engine.limits import check_limits
 from tracegraph.engine.task import Task
 from tracegraph.engine.task_limit import count_tasks, tasks_to_count
 from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError, StateSizeError
@@ -37,6 +38,10 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     if engine.drain_reason is not None:
         _drain(engine, decision, tasks, at_ns)
         return
+    if engine.limits is not None:
+        engine.limits.step_began_ns = None
+        if check_limits(engine, decision, at_ns):
+            return
     if engine.settings.count_tasks is not None:
         refusal = count_tasks(engine, tasks_to_count(engine, tasks))
         if refusal is not None:

@@ -67,6 +67,8 @@ class Task:
     is_mapped = True
     """The node's schema makes its input; what a Send carries is the input as it is."""
     retry_at_ns: int | None = None
+    began_ns = 0
+    """When the current attempt began, if its time is limited."""
     deadline_ns: int | None = None
     planned_at_ns = 0
     producer_id: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
@@ -60,7 +61,7 @@ class Pregel:
         config: RunnableConfig | None = None,
         stream_mode: str = "values",
         stream_eager: bool = False,
-        step_timeout: float | None = None,
+        step_timeout: float | timedelta | None = None,
         name: str = "LangGraph",
         is_named: bool = False,
         debug: bool | None = None,

@@ -26,7 +26,7 @@ from tracegraph.errors import InvalidInputError
 from tracegraph.events import RunStarted
 from tracegraph.runtime import RunControl, Runtime, ServerInfo, coerce_context
 from tracegraph.telemetry import attach_here, spans_for_root
-from tracegraph.types import Durability
+from tracegraph.types import Durability, seconds_of
 
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
@@ -46,7 +46,7 @@ class CallArguments(TypedDict, total=False):
     interrupt_after: Sequence[str] | str | None
     durability: Durability | None
     control: RunControl | None
-    """Handle through which the run can be asked to stop between two supersteps."""
+    """Handle through which the run can be asked to stop between two supersteps, and which may limit its time."""
 
 
 class CallOptions:
@@ -111,6 +111,8 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         default_retry=graph.default_retry,
         is_strict=graph.strict,
         max_state_bytes=graph.max_state_bytes,
+        step_timeout=None if graph.step_timeout is None else seconds_of(graph.step_timeout, "step_timeout"),
+        deadline_s=_deadline_s(parent, options.control),
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
@@ -215,6 +217,13 @@ def _durability(given: Durability | None, saver: Any, parent: HereNow | None) ->
     if given is not None:
         return given
     return (parent.run.launch.durability if parent is not None else None) or "async"
+
+
+def _deadline_s(parent: HereNow | None, control: RunControl | None) -> float | None:
+    """Return the time limit of the run that *control* is given to; of runs inside it, it is the outer one's affair."""
+    if control is None or (parent is not None and parent.run.runtime.control is control):
+        return None
+    return control.deadline_s
 
 
 def _names(given: Any) -> frozenset[str] | str:
