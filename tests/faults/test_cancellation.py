@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from typing import Any
 
@@ -215,3 +216,28 @@ def test_ctrl_c_while_an_observer_is_at_work_cancels_the_run(kind: type[Any], co
 
     ends = [event for event in log.events if isinstance(event, RunEnded)]
     assert [event.status for event in ends] == ["completed" if kind is RunEnded else "cancelled"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_ctrl_c_during_a_save_is_no_failure(surroundings: Surroundings, trace: Trace, durability: Any) -> None:
+    """It comes out as it is, only the save has failed, and the thread goes on from the last one that was made."""
+    presses = 1
+
+    class Pressed(SlowSaver):
+        def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+            nonlocal presses
+            if metadata["step"] == (1 if durability == "sync" else 2) and presses:
+                presses -= 1
+                signal.raise_signal(signal.SIGINT)
+            return super().put(config, checkpoint, metadata, new_versions)
+
+    app = chain(saving(Pressed()), a=says("a"), b=says("b"))
+    with recorded(surroundings) as log, pytest.raises(KeyboardInterrupt):
+        app.invoke({"xs": []}, THREAD, durability=durability)
+
+    (end,) = [event for event in log.events if isinstance(event, RunEnded)]
+    assert (end.status, end.reason) == ("cancelled", "KeyboardInterrupt")
+    assert trace.errors == ["checkpoint put"]
+    assert trace.is_complete()
+    given = None if durability == "sync" else {"xs": []}  # at its exit, the run had saved nothing
+    assert app.invoke(given, THREAD) == {"xs": ["a", "b"]}

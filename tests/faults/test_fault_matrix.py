@@ -27,7 +27,7 @@ from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tracegraph.events import CheckpointSaved, CheckpointStarted, Event, RunEnded, TaskEnded
 from tracegraph.telemetry import semconv
 
-SAVERS = ("no saver", "memory", "sqlite")
+SAVERS = ("no saver", "memory", "sqlite", "sqlite at exit")
 CELLS = list(product(get_args(Colour), get_args(Shape), FAULTS, SAVERS))
 NOTE = re.compile(r"while running node '(\w+)' \(step (\d+), task ([0-9a-f-]+), attempt 1(, thread 't')?\)")
 NODES: dict[Shape, list[str]] = {
@@ -50,6 +50,8 @@ class Stage:
         self._memory = InMemorySaver()
         self._path = path
         self.is_saved = saver != "no saver"
+        if saver == "sqlite at exit":
+            self.scene.durability = "exit"
 
     def config(self, *callbacks: Any) -> Any:
         """Return the config of a run."""
@@ -58,7 +60,7 @@ class Stage:
     @contextmanager
     def app(self) -> Iterator[Any]:
         """Yield the graph for a thread's code."""
-        if self._saver == "sqlite":
+        if self._saver.startswith("sqlite"):
             with SqliteSaver.from_conn_string(self._path) as saver:
                 yield self.scene.compile(saver)
         else:
@@ -67,7 +69,7 @@ class Stage:
     @asynccontextmanager
     async def aapp(self) -> AsyncIterator[Any]:
         """Yield the graph for an event loop's code."""
-        if self._saver == "sqlite":
+        if self._saver.startswith("sqlite"):
             async with AsyncSqliteSaver.from_conn_string(self._path) as saver:
                 yield self.scene.compile(saver)
         else:

@@ -14,7 +14,7 @@ from tracegraph.callbacks import BaseCallbackHandler
 from tracegraph.config import get_stream_writer
 from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
-from tracegraph.types import Send
+from tracegraph.types import Durability, Send
 
 Shape: TypeAlias = Literal["single", "parallel", "subgraph", "send", "call"]
 Colour: TypeAlias = Literal["sync", "async", "workers"]
@@ -73,6 +73,7 @@ class Scene(BaseCallbackHandler):
         self._astrike = astrike
         self.ran: Counter[str] = Counter()
         self.is_broken = True
+        self.durability: Durability | None = None
         self.stuck: list[threading.Thread] = []
         """Threads that stand at the fault until they are let go."""
         self.struck_in: threading.Thread | None = None
@@ -123,9 +124,10 @@ class Scene(BaseCallbackHandler):
             await self._astrike(self)
         return word
 
-    def stand(self) -> None:
-        """Block this thread until it is let go."""
+    def stand(self, say: Callable[[], None] = lambda: None) -> None:
+        """Block this thread until it is let go; *say* so to somebody."""
         self.stuck.append(threading.current_thread())
+        say()
         self.is_reached.set()
         wait_for(self.may_go_on)
 

@@ -91,12 +91,16 @@ async def _aswallow(scene: Scene) -> None:
 
 
 def _press(scene: Scene) -> None:
-    # To the main thread, as a terminal's: a signal that another thread gets does not wake it.
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     if threading.current_thread() is threading.main_thread():
+        _interrupt_main()
         wait_for(scene.may_go_on)  # which the signal ends
     else:
-        scene.stand()
+        scene.stand(_interrupt_main)
+
+
+def _interrupt_main() -> None:
+    # To the main thread, as a terminal's: a signal that another thread gets does not wake it.
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 async def _apress(scene: Scene) -> None:
@@ -111,7 +115,7 @@ GIVEN: Any = {"log": []}
 
 def _invoke(scene: Scene, app: Any, config: Any) -> BaseException | None:
     try:
-        app.invoke(GIVEN, config)
+        app.invoke(GIVEN, config, durability=scene.durability)
     except BaseException as error:
         return error
     return None
@@ -119,7 +123,7 @@ def _invoke(scene: Scene, app: Any, config: Any) -> BaseException | None:
 
 async def _ainvoke(scene: Scene, app: Any, config: Any) -> BaseException | None:
     try:
-        await app.ainvoke(GIVEN, config)
+        await app.ainvoke(GIVEN, config, durability=scene.durability)
     except BaseException as error:
         return error
     return None
@@ -127,14 +131,14 @@ async def _ainvoke(scene: Scene, app: Any, config: Any) -> BaseException | None:
 
 async def _ainvoke_bare(scene: Scene, app: Any, config: Any) -> BaseException | None:
     """Let the loop see what comes out."""
-    await app.ainvoke(GIVEN, config)
+    await app.ainvoke(GIVEN, config, durability=scene.durability)
     return None
 
 
 def _read(scene: Scene, app: Any, config: Any) -> BaseException | None:
     """Wait for parts, while all nodes run in other threads."""
     try:
-        for _ in app.stream(GIVEN, config, stream_mode="custom"):
+        for _ in app.stream(GIVEN, config, stream_mode="custom", durability=scene.durability):
             pass
     except BaseException as error:
         return error
@@ -142,7 +146,7 @@ def _read(scene: Scene, app: Any, config: Any) -> BaseException | None:
 
 
 async def _cancel(scene: Scene, app: Any, config: Any) -> BaseException | None:
-    running = asyncio.create_task(app.ainvoke(GIVEN, config))
+    running = asyncio.create_task(app.ainvoke(GIVEN, config, durability=scene.durability))
     await asyncio.to_thread(wait_for, scene.is_reached)
     running.cancel()
     await asyncio.wait([running])
@@ -157,7 +161,7 @@ async def _run_out_of_time(scene: Scene, app: Any, config: Any) -> BaseException
     try:
         async with asyncio.timeout(None) as limit:
             watching = asyncio.create_task(until_reached(limit))
-            await app.ainvoke(GIVEN, config)
+            await app.ainvoke(GIVEN, config, durability=scene.durability)
     except BaseException as error:
         return error
     finally:
@@ -165,40 +169,40 @@ async def _run_out_of_time(scene: Scene, app: Any, config: Any) -> BaseException
     return None
 
 
-def _reader(app: Any, config: Any) -> Any:
-    parts = app.stream(GIVEN, config, stream_mode="custom", subgraphs=True)
+def _reader(scene: Scene, app: Any, config: Any) -> Any:
+    parts = app.stream(GIVEN, config, stream_mode="custom", subgraphs=True, durability=scene.durability)
     assert next(parts)[-1] == HERE
     return parts
 
 
 def _close(scene: Scene, app: Any, config: Any) -> None:
-    parts = _reader(app, config)
+    parts = _reader(scene, app, config)
     parts.close()
     parts.close()
     assert list(parts) == []
 
 
 def _drop(scene: Scene, app: Any, config: Any) -> None:
-    parts = _reader(app, config)
+    parts = _reader(scene, app, config)
     del parts
     assert scene.has_ended.is_set()
 
 
-async def _areader(app: Any, config: Any) -> Any:
-    parts = app.astream(GIVEN, config, stream_mode="custom", subgraphs=True)
+async def _areader(scene: Scene, app: Any, config: Any) -> Any:
+    parts = app.astream(GIVEN, config, stream_mode="custom", subgraphs=True, durability=scene.durability)
     assert (await anext(parts))[-1] == HERE
     return parts
 
 
 async def _aclose(scene: Scene, app: Any, config: Any) -> None:
-    parts = await _areader(app, config)
+    parts = await _areader(scene, app, config)
     await parts.aclose()
     await parts.aclose()
     assert [part async for part in parts] == []
 
 
 async def _adrop(scene: Scene, app: Any, config: Any) -> None:
-    parts = await _areader(app, config)
+    parts = await _areader(scene, app, config)
     del parts
     gc.collect()
     assert scene.has_ended.is_set()

@@ -46,7 +46,7 @@ from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, NodeTimeoutError, TaskLimitError
-from tracegraph.events import TaskStatus
+from tracegraph.events import RunStatus, TaskStatus
 from tracegraph.types import Interrupt
 
 __all__ = ["Engine"]
@@ -199,7 +199,8 @@ class Engine:
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
         if report.error is not None:
-            finish(self, decision, "failed", at_ns, error=report.error, reason=SAVE_FAILED)
+            status, reason = _end_by(report.error)
+            finish(self, decision, status, at_ns, error=report.error, reason=reason)
         else:
             self.advance(decision, at_ns)
 
@@ -479,4 +480,12 @@ class Engine:
         if isinstance(report, SaveEnded):
             self.saving.ended(decision, report.order, report.error, at_ns)
             if report.error is not None:
-                decision.actions.append(Finish("failed", error=report.error, reason=SAVE_FAILED))
+                status, reason = _end_by(report.error)
+                decision.actions.append(Finish(status, error=report.error, reason=reason))
+
+
+def _end_by(error: BaseException) -> tuple[RunStatus, str]:
+    """Return how a run ends by what a save raised: Ctrl-C in the middle of one is no failure of the saver."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return "cancelled", type(error).__name__
+    return "failed", SAVE_FAILED
