@@ -104,17 +104,17 @@ def test_a_given_up_task_calls_nothing() -> None:
 
 def test_what_waits_is_named_and_never_begins() -> None:
     """For a free slot, or for its next attempt."""
-    graph = parallel(a=says(), b=says(), c=says())
+    graph = parallel(a=says(), b=says(), c=says(), d=says())
     graph.nodes["a"].retry_policies = (LATE,)
     engine = engine_for(graph, step_timeout=2.0, max_concurrency=2)
     a, b = begun(engine, started(engine, {"xs": []}))
-    engine.receive(TaskFailed(a, 1, KeyError(), LATE), AT_NS)
+    (c,) = begun(engine, engine.receive(TaskFailed(a, 1, KeyError(), LATE), AT_NS))
 
     decision = engine.receive(Woke(), AT_NS + 2 * S)
 
     order = only(StopRun, decision.actions)
     assert isinstance(order.error, StepTimeoutError)
-    assert (order.tasks, order.error.running, order.error.waiting) == ((b,), ("b",), ("a", "c"))
+    assert (order.tasks, order.error.running, order.error.waiting) == ((b, c), ("b", "c"), ("a", "d"))
     assert tasks_of(stopped(engine, decision, AT_NS + 70 * S)) == []
     assert tasks_of(engine.receive(Woke(), AT_NS + 70 * S)) == []
 

@@ -265,6 +265,7 @@ class Engine:
             task.is_follow_up = True
             task.retry_at_ns = at_ns + int(delay_s * 1e9)
             decision.actions.append(WakeAt(task.retry_at_ns))
+            self.hand_out(decision)  # its place is free meanwhile
             return
         self.fail(decision, task, error, at_ns, report.trace)
         self.advance(decision, at_ns)
