@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, Final, Literal
 
 from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN, TRACE
-from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, RunTask, WakeAt
+from tracegraph.engine.actions import Decision, Finish, ResolveCall, RunTask, WakeAt
 from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
@@ -42,10 +42,11 @@ from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.stepping import end_superstep, start_superstep
+from tracegraph.engine.stopping import drop_calls, settle_cancelled, stop_calls, stop_others
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, NodeTimeoutError, TaskLimitError
+from tracegraph.errors import EngineBug, InvalidAnswerError, NodeTimeoutError, TaskLimitError
 from tracegraph.events import RunStatus, TaskStatus
 from tracegraph.types import Interrupt
 
@@ -216,10 +217,10 @@ class Engine:
         if not self._is_current(task, report.attempt):
             self.announce.ignored(decision, task, report.attempt, type(report).__name__, at_ns)
             return False
-        self._leave(task)
+        self.leave(task)
         return True
 
-    def _leave(self, task: Task) -> None:
+    def leave(self, task: Task) -> None:
         """Take a task's attempt off the count of running ones; one with unfinished children is off it already."""
         task.is_running = False
         if task.children is None or all(child.is_finished for child in task.children):
@@ -245,9 +246,9 @@ class Engine:
         if not self._arrived(decision, report, at_ns):
             return
         if isinstance(error, NodeTimeoutError):  # nobody waits any longer, not for its calls either
-            self._drop_children(decision, task, at_ns)
+            drop_calls(self, decision, task, at_ns)
         else:
-            self._stop_children(decision, task, at_ns)
+            stop_calls(self, decision, task, at_ns)
         delay_s = None
         if (
             report.policy is not None
@@ -285,7 +286,7 @@ class Engine:
             return
         self.failures.append(task)
         if not is_refusal:
-            self._stop_others(decision, at_ns)
+            stop_others(self, decision, at_ns)
 
     def _answer_taken(self, decision: Decision, report: AnswerTaken) -> None:
         task = report.task
@@ -312,16 +313,16 @@ class Engine:
 
     def _handed_over(self, decision: Decision, report: TaskHandedOver, at_ns: int) -> None:
         if self._arrived(decision, report, at_ns):
-            self._drop_children(decision, report.task, at_ns)
+            drop_calls(self, decision, report.task, at_ns)
             report.task.writes = []
             self.handed_over = self.handed_over or report.error
             self.settle(decision, report.task, "handed_over", at_ns)
-            self._stop_others(decision, at_ns)
+            stop_others(self, decision, at_ns)
             self.advance(decision, at_ns)
 
     def _aborted(self, decision: Decision, report: TaskAborted, at_ns: int) -> None:
         if self._is_current(report.task, report.attempt):
-            self._leave(report.task)
+            self.leave(report.task)
             report.task.error = report.error
             finish(self, decision, "cancelled", at_ns, error=report.error, reason=type(report.error).__name__)
 
@@ -329,17 +330,10 @@ class Engine:
         task = report.task
         if not self._is_current(task, report.attempt):
             return
-        self._leave(task)
+        self.leave(task)
         self.is_cut_short = self.is_cut_short or task.caller is None
-        self._settle_cancelled(decision, task, at_ns)
+        settle_cancelled(self, decision, task, at_ns)
         self.advance(decision, at_ns)
-
-    def _settle_cancelled(self, decision: Decision, task: Task, at_ns: int) -> None:
-        self._stop_children(decision, task, at_ns)
-        task.writes = []
-        cause, reason = ("its caller ended", "caller_ended") if task.is_orphan else ("a sibling ended the run", "sibling_error")
-        task.error = NodeCancelledError(task.node.name, f"node {task.node.name!r} was cancelled because {cause}")
-        self.settle(decision, task, "cancelled", at_ns, reason=reason)
 
     def settle(self, decision: Decision, task: Task, status: TaskStatus, at_ns: int, reason: str | None = None) -> None:
         """Close a task: it is announced, its caller's future is resolved."""
@@ -363,50 +357,6 @@ class Engine:
         """Return what is stored beside a pause or failure: the answers so far, and what a resume links to."""
         answers = task.answers[:-1] if task.is_answer_held else task.answers
         return [*([(RESUME, list(answers))] if answers else []), *([(TRACE, trace)] if trace else [])]
-
-    # --- stopping what need not go on ----------------------------------------------------------------------
-
-    def _stop_others(self, decision: Decision, at_ns: int) -> None:
-        """Fail fast: what has not begun never begins; what can be cancelled is."""
-        while self.queue:
-            self._settle_cancelled(decision, self.queue.popleft(), at_ns)
-        for task in self.everyone():
-            if task.is_running and not task.is_orphan:
-                decision.actions.append(CancelTask(task))
-            elif task.retry_at_ns is not None:
-                task.retry_at_ns = None
-                self._settle_cancelled(decision, task, at_ns)
-
-    def _stop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
-        """Stop what a failed or cancelled attempt called, as siblings of a failure are stopped: what ends all the same counts.
-
-        A thread cannot be stopped, and what it does is done: the next attempt, or a resumed run, finds its result.
-        """
-        for child in caller.children or ():
-            if child.is_running and not child.is_orphan:
-                child.is_orphan = True
-                decision.actions.append(CancelTask(child))
-            elif not child.is_running and not child.is_finished:
-                child.is_orphan = True
-                child.retry_at_ns = None
-                if child in self.queue:
-                    self.queue.remove(child)
-                self._settle_cancelled(decision, child, at_ns)
-
-    def _drop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
-        """Abandon what an attempt called that is not waited for any longer; its reports will be ignored."""
-        for child in caller.children or ():
-            if child.is_finished:
-                continue
-            if child in self.queue:
-                self.queue.remove(child)
-            elif child.is_running:
-                self._leave(child)
-                decision.actions.append(CancelTask(child))
-            child.retry_at_ns = None
-            self._drop_children(decision, child, at_ns)
-            self.settle(decision, child, "cancelled", at_ns, reason="caller_ended")
-        caller.children = None
 
     def everyone(self) -> list[Task]:
         """Return the superstep's tasks with the ones they called."""
