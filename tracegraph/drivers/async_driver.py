@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from tracegraph.current import CURRENT
+from tracegraph.drivers.backlog import LoopBacklog
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
 from tracegraph.drivers.effects import arun_flow
@@ -26,7 +27,7 @@ from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Run
-from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
+from tracegraph.drivers.storing import store_at_once
 from tracegraph.drivers.threads import call_in_worker
 from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
 from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCancelled, Woke
@@ -46,18 +47,17 @@ class AsyncRun(Run):
         "_cancelling_before",
         "_driver",
         "_handling",
-        "_loop",
         "_ready",
-        "_saving",
         "_tasks",
         "_timer",
         "_wakeup",
+        "loop",
         "parts",
     )
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         driver = asyncio.current_task()
         # Weakly: a task may return the very reader whose run this is, which would then be part of a cycle.
         self._driver = None if driver is None else weakref.ref(driver)
@@ -67,8 +67,7 @@ class AsyncRun(Run):
         """What the driving task waits for, if it waits."""
         self._tasks: dict[Task, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
-        self._saving: asyncio.Task[None] | None = None
+        self._backlog = LoopBacklog()
         self._handling: asyncio.Task[None] | None = None
         self.parts: deque[Any] = deque()
         """What stream modes made, not read yet."""
@@ -136,7 +135,7 @@ class AsyncRun(Run):
             await self._flush_handlers()
 
     async def _wait(self) -> None:
-        self._wakeup = self._loop.create_future()
+        self._wakeup = self.loop.create_future()
         try:
             if self.finish is None and not self._ready and not self.parts:
                 await self._wakeup
@@ -158,11 +157,11 @@ class AsyncRun(Run):
             self.ring()
 
     def _on_loop(self, function: Any, *args: Any) -> None:
-        if _is_running_on(self._loop):
+        if _is_running_on(self.loop):
             function(*args)
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-                self._loop.call_soon_threadsafe(function, *args)
+                self.loop.call_soon_threadsafe(function, *args)
 
     def _spawn(self, action: RunTask) -> None:
         task = action.task
@@ -172,7 +171,7 @@ class AsyncRun(Run):
         if self.is_limited and not task.is_running:
             return  # the engine has given it up meanwhile
         here = self.attempts[task] = HereNow(self, task)
-        running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
+        running = self.loop.create_task(self._run_task(here, action), context=self.base.copy())
         self._tasks[task] = running
         running.add_done_callback(functools.partial(self._task_done, here))
 
@@ -311,7 +310,7 @@ class AsyncRun(Run):
             super().carry_out(actions, will_pop)
 
     def _carry_out_later(self, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
-        self._handling = self._loop.create_task(self._handle(self._handling, awaitables, actions))
+        self._handling = self.loop.create_task(self._handle(self._handling, awaitables, actions))
 
     async def _handle(
         self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]
@@ -336,56 +335,28 @@ class AsyncRun(Run):
         """Store at once what costs no I/O; the rest in order in a task of its own."""
         assert self.saver is not None
         if self.saver.does_io:
-            if self._loop.is_closed():
-                self._note_unsaved(len(saves))
-            self._on_loop(self._save_later, saves)
+            if self.loop.is_closed():
+                self._backlog.note_lost(self, len(saves))
+            self._on_loop(self._backlog.add, self, saves)
             return
         store_at_once(self, saves, will_pop=will_pop)
 
-    def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
-        self._backlog.extend(saves)
-        if self._saving is None:
-            self._start_saving()
-
-    def _start_saving(self) -> None:
-        self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
-        self._saving.add_done_callback(self._saving_done)
-
-    async def _save_backlog(self) -> None:
-        while self._backlog:
-            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            await arun_flow(store(self, group, will_pop=False))
-
-    def _saving_done(self, saving: asyncio.Task[None]) -> None:
-        """Begin again if something is left: whoever cancels all tasks of a loop may cancel this one before its first step."""
-        self._saving = None
-        if not saving.cancelled() and (error := saving.exception()) is not None:
-            self.request_close("failed", type(error).__name__, error)
-            if self.finish is not None and self.finish.error is None:
-                self.finish.status, self.finish.error = "failed", error
-        if self._backlog:
-            self._start_saving()
-        else:
-            self.give_turn_back()
-
     def is_saving(self) -> bool:
         """Say whether something is being stored, or will be: tasks that are being cancelled may hold runs that save."""
-        return bool(self._saving is not None or self._handling is not None or self._backlog or self._tasks)
-
-    def _note_unsaved(self, count: int) -> None:
-        logger.error("the event loop of run %s was closed before %d of its saves were stored", self.run_id, count)
+        backlog = self._backlog
+        return bool(backlog.saving is not None or self._handling is not None or backlog.queue or self._tasks)
 
     def wake_at(self, at_ns: int) -> None:
         """Set the loop's timer."""
         self._on_loop(self._set_timer, at_ns)
 
     def _set_timer(self, at_ns: int) -> None:
-        when = self._loop.time() + max(0.0, (at_ns - self.hub.now_ns()) / 1e9)
-        if self._timer is not None and not self._timer.cancelled() and self._loop.time() < self._timer.when() <= when:
+        when = self.loop.time() + max(0.0, (at_ns - self.hub.now_ns()) / 1e9)
+        if self._timer is not None and not self._timer.cancelled() and self.loop.time() < self._timer.when() <= when:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._woke)
+        self._timer = self.loop.call_at(when, self._woke)
 
     def _woke(self) -> None:
         self._timer = None
@@ -401,7 +372,7 @@ class AsyncRun(Run):
 
     def new_future(self) -> Any:
         """Return an asyncio future on the run's loop, a blocking one in other threads."""
-        return self._loop.create_future() if _is_running_on(self._loop) else blocking_future()
+        return self.loop.create_future() if _is_running_on(self.loop) else blocking_future()
 
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future on its own side."""
@@ -414,8 +385,8 @@ class AsyncRun(Run):
 
     async def _conclude(self) -> None:
         """Wait for background saves, announce the end, let async handlers finish."""
-        while self._saving is not None:
-            await self._rest([self._saving])
+        while (saving := self._backlog.saving) is not None:
+            await self._rest([saving])
         await arun_flow(self.leaving())
         self.end()
         self._stop_timer()
@@ -441,7 +412,7 @@ class AsyncRun(Run):
         """Wait for cancelled node tasks and saves to come to rest, and give async handlers their say."""
         # Handlers first: what they still have to do comes before saves that the end has ordered.
         await self._flush_handlers()
-        while waiting := [*self._tasks.values(), *([] if self._saving is None else [self._saving])]:
+        while waiting := [*self._tasks.values(), *([] if self._backlog.saving is None else [self._backlog.saving])]:
             await self._rest(waiting)
             await self._flush_handlers()
         await arun_flow(self.leaving())
@@ -455,15 +426,15 @@ class AsyncRun(Run):
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""
-        if not self._loop.is_running() and self.turn is not None:
+        if not self.loop.is_running() and self.turn is not None:
             self.turn.drop()  # the loop may never run again, and its saves would then never be over
         if not self.is_ended and hasattr(self, "engine"):
-            if self._loop.is_closed() and self._backlog:
-                self._note_unsaved(len(self._backlog))
-            if _is_running_on(self._loop) or self._loop.is_closed():
+            if self.loop.is_closed() and self._backlog.queue:
+                self._backlog.note_lost(self, len(self._backlog.queue))
+            if _is_running_on(self.loop) or self.loop.is_closed():
                 self.close_now("abandoned", "consumer_dropped")
             else:
-                self._loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
+                self.loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
 
 
 def _reason(error: BaseException) -> tuple[RunStatus, str]:

@@ -10,7 +10,6 @@ import contextvars
 import logging
 import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
+from tracegraph.drivers.announcing import publish_end, started_event, warn_of_starved_joins
 from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow
@@ -47,9 +47,9 @@ from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
-from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
-from tracegraph.types import Command, RetryPolicy
+from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed
+from tracegraph.events import Resumed, RunStarted, RunStatus, TurnTaken
+from tracegraph.types import RetryPolicy
 
 __all__ = ["Run"]
 
@@ -151,7 +151,6 @@ class Run(ABC):
     def open(self) -> None:
         """Announce the run and fix the Context its nodes run in: the caller's, with the run's span as the current one."""
         launch = self.launch
-        spec = self.spec
         if self.hub.is_stopping:
             raise RunClosed("the enclosing run was closed")
         if self.parent is not None:
@@ -161,24 +160,7 @@ class Run(ABC):
         now_ns = self.hub.now_ns()
         if launch.deadline_s is not None:
             self.deadline = Deadline(now_ns, launch.deadline_s)
-        started = RunStarted(
-            self.run_id,
-            self.ns,
-            -1,
-            now_ns,
-            None if self.parent is None else self.parent.run.run_id,
-            None if self.parent is None else self.parent.task.id,
-            launch.name,
-            launch.is_named,
-            launch.input,
-            self.thread_id,
-            spec.tags,
-            spec.metadata,
-            launch.durability,
-            launch.input is None or isinstance(launch.input, Command),
-            spec.checkpoint_id,
-            launch.topology.output_channels,
-        )
+        started = started_event(self, now_ns)
         attach = None
         if launch.span_factory is not None:
             observer, attach = self._root_span(launch.span_factory, started)
@@ -379,25 +361,7 @@ class Run(ABC):
         self.note_fatal()
         if finish.error is not None and finish.errors:
             join_failures(finish.error, finish.errors[1:], self._root_run_id())
-        at_ns, step = self.hub.now_ns(), self.engine.step
-        for join, target, waiting in finish.starved:
-            if self.hub.wants & JoinStarved.bit:
-                self.hub.publish(JoinStarved(self.run_id, self.ns, step, at_ns, join, target, waiting))
-        if self.hub.wants & RunEnded.bit:
-            self.hub.publish(
-                RunEnded(
-                    self.run_id,
-                    self.ns,
-                    step,
-                    at_ns,
-                    self.launch.name,
-                    finish.status,
-                    finish.output,
-                    finish.error,
-                    finish.interrupts,
-                    finish.reason,
-                )
-            )
+        publish_end(self, finish)
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
         self.give_turn_back()
@@ -434,13 +398,7 @@ class Run(ABC):
         """Return how the run ended if that is a result, else raise what ended it."""
         finish = self.finish
         assert finish is not None
-        for join, target, waiting in finish.starved:
-            warnings.warn(
-                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
-                "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
-                TracegraphWarning,
-                stacklevel=4,
-            )
+        warn_of_starved_joins(finish)
         if finish.status == "interrupted" and self.launch.is_nested:
             raise self._pass_up(finish)
         if finish.error is not None:

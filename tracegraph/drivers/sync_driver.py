@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
+from tracegraph.drivers.backlog import ThreadBacklog
 from tracegraph.drivers.calling import attempt_flow
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
@@ -25,7 +26,7 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Run
-from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
+from tracegraph.drivers.storing import store_at_once
 from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
 from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCalled, TaskCancelled, Woke
 from tracegraph.engine.task import Task
@@ -46,13 +47,11 @@ class SyncRun(Run):
         "_busy",
         "_deadline_ns",
         "_is_help_coming",
-        "_is_saving",
         "_is_short_of_threads",
         "_is_waiting",
         "_lost",
         "_planned",
         "_ready",
-        "_storing",
         "_waits_at_close",
         "_waits_for_bodies",
         "_workers",
@@ -74,10 +73,7 @@ class SyncRun(Run):
         self._lost = 0
         """Attempts that were given up while their threads are busy with them: nobody waits for those."""
         self._deadline_ns: int | None = None
-        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
-        self._is_saving = False
-        self._storing = 0
-        """Threads that store something at once, in a run that takes turns."""
+        self._backlog = ThreadBacklog(self._bell)
         self._waits_at_close = True
         self._waits_for_bodies = True
         self._is_short_of_threads = False
@@ -387,51 +383,13 @@ class SyncRun(Run):
             store_at_once(self, saves, will_pop=will_pop)
             return
         if not self.saver.does_io or any(action.is_awaited for action in saves):
-            self._save_here(saves, will_pop)
-            return
-        with self._bell:
-            self._backlog.extend(saves)
-            if self._is_saving:
-                return
-            self._is_saving = True
-        try:
-            workers.submit(self._save_backlog)
-        except RuntimeError:  # no more threads
-            self._save_backlog()
-
-    def _save_here(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
-        if not self.launch.takes_turns:
-            run_flow(store(self, saves, will_pop=will_pop))
-            return
-        with self._bell:
-            self._storing += 1
-        try:
-            run_flow(store(self, saves, will_pop=will_pop))
-        finally:
-            with self._bell:
-                self._storing -= 1
-            self.give_turn_back()
+            self._backlog.store_here(self, saves, will_pop=will_pop)
+        else:
+            self._backlog.add(self, saves)
 
     def is_saving(self) -> bool:
         """Say whether something is being stored, or will be."""
-        with self._bell:
-            return self._is_saving or self._storing > 0
-
-    def _save_backlog(self) -> None:
-        while self._save_group():
-            pass
-        self.give_turn_back()
-
-    def _save_group(self) -> bool:
-        """Store some of the backlog; say whether there was any."""
-        with self._bell:
-            if not self._backlog:
-                self._is_saving = False
-                self._bell.notify_all()
-                return False
-            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-        run_flow(store(self, group, will_pop=False))
-        return True
+        return self._backlog.is_busy()
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""
@@ -476,9 +434,7 @@ class SyncRun(Run):
 
     def wait_for_saves(self) -> None:
         """Wait for what is being saved in the background."""
-        with self._bell:
-            while self._is_saving:
-                self._bell.wait()
+        self._backlog.wait()
 
     def runs_inside(self) -> list[SyncRun]:
         """Return the runs that code of this run has started and not ended: a thread that hangs will not see to their saves."""
