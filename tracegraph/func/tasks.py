@@ -14,7 +14,8 @@ from tracegraph.drivers.body import Body, callable_name
 from tracegraph.engine.node import Node, PathCall
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphDefinitionError
-from tracegraph.types import RetryPolicy, TimeoutPolicy
+from tracegraph.graph.arguments import check_no_more, take_renamed
+from tracegraph.types import CachePolicy, RetryPolicy, TimeoutPolicy
 
 __all__ = ["TaskFunction", "task"]
 
@@ -41,6 +42,7 @@ class TaskFunction(Generic[P, R]):
         *,
         name: str | None,
         retry_policy: Sequence[RetryPolicy],
+        cache_policy: CachePolicy | None = None,
         timeout: TimeoutPolicy | None = None,
     ) -> None:
         self.func = function
@@ -59,6 +61,7 @@ class TaskFunction(Generic[P, R]):
             body=body,
             writer=_ReturnsOnly(),
             retry_policies=tuple(retry_policy),
+            cache_policy=cache_policy,
             timeout=timeout,
         )
 
@@ -85,7 +88,9 @@ def task(
     *,
     name: str | None = None,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+    cache_policy: CachePolicy | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
+    **deprecated: Any,
 ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
 
 
@@ -95,12 +100,15 @@ def task(
     *,
     name: str | None = None,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+    cache_policy: CachePolicy | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
+    **deprecated: Any,
 ) -> Any:
     """Make calls of a function tasks of the run they happen in: parallel, retried, saved, and visible in the trace.
 
     A finished call is not made again when the run is resumed. Usable bare or with options. ``timeout`` limits every
     attempt of an async function: seconds or a timedelta for its whole time, or a :class:`~tracegraph.types.TimeoutPolicy`.
+    ``cache_policy`` has no effect yet, as that of a node.
 
     >>> @task
     ... def double(x: int) -> int:
@@ -112,12 +120,14 @@ def task(
         GraphDefinitionError: a sync function is given a timeout; it is a ValueError, too.
         TypeError: the function is a generator.
     """
+    retry_policy = take_renamed(deprecated, "retry", "retry_policy", retry_policy)
+    check_no_more("task", deprecated)
     limits = TimeoutPolicy.coerce(timeout)
     policies = () if retry_policy is None else (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy)
 
     def decorate(target: Callable[P, R]) -> TaskFunction[P, R]:
         if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
             raise TypeError(f"{callable_name(target)!r} is a generator; a task returns one value")
-        return TaskFunction(target, name=name, retry_policy=policies, timeout=limits)
+        return TaskFunction(target, name=name, retry_policy=policies, cache_policy=cache_policy, timeout=limits)
 
     return decorate if function is None else decorate(function)
