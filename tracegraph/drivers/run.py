@@ -43,7 +43,7 @@ from tracegraph.engine.actions import (
 )
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.failures import add_note, join_failures
-from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
+from tracegraph.engine.reports import CloseRequested, Report, TaskCalled, TaskFailed
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
@@ -355,6 +355,8 @@ class Run(ABC):
     def fail_attempt(self, here: HereNow, error: BaseException) -> None:
         """Give up an attempt and report it failed."""
         report = failure_report(here, error)
+        if isinstance(report, TaskFailed):
+            report.is_given_up = True
         # What the attempt had started ends now, before the attempt does; its code must not get a word in between.
         with self.lock:
             here.give_up("cancelled", "timeout")

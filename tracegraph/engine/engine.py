@@ -45,7 +45,7 @@ from tracegraph.engine.stepping import end_superstep, start_superstep
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, NodeTimeoutError, TaskLimitError
+from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, TaskLimitError
 from tracegraph.events import TaskStatus
 from tracegraph.types import Interrupt
 
@@ -243,7 +243,7 @@ class Engine:
         task, error = report.task, report.error
         if not self._arrived(decision, report, at_ns):
             return
-        if isinstance(error, NodeTimeoutError):  # nobody waits any longer, not for its calls either
+        if report.is_given_up:  # nobody waits any longer, not for its calls either
             self._drop_children(decision, task, at_ns)
         else:
             self._stop_children(decision, task, at_ns)
