@@ -264,12 +264,15 @@ class AsyncRun(Run):
                 self.report(TaskCancelled(task, task.attempt))
                 return
         running = self._tasks.get(task)
+        if running is None:
+            return
+        here = self.attempts[task]
         # A call in a thread goes on whatever is done here, and a call that has ended is not made again: so it is waited for.
-        is_kept = running is not None and task.call is not None and self.attempts[task].is_in_thread and self.finish is None
-        if running is not None and not is_kept:
-            self.attempts[task].is_told_to_stop = True
-            self.attempts[task].close_child_runs("cancelled", "sibling_error")
-            running.cancel()
+        if task.call is not None and here.is_in_thread and not here.is_given_up and self.finish is None:
+            return
+        here.is_told_to_stop = True
+        here.close_child_runs("cancelled", "sibling_error")
+        running.cancel()
 
     def time_out(self, action: TimeOut) -> None:
         """Cancel the body, do not wait for it, and report the attempt failed."""

@@ -43,7 +43,7 @@ from tracegraph.engine.actions import (
 )
 from tracegraph.engine.engine import Engine
 from tracegraph.engine.failures import add_note, join_failures
-from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
+from tracegraph.engine.reports import CloseRequested, Report, TaskCalled, TaskFailed
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
@@ -168,8 +168,6 @@ class Run(ABC):
                 self.hub.add(observer)
         for observer in launch.own_observers:
             self.hub.add(observer)
-        if self.parent is not None:
-            self.parent.child_runs.append(self)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)
@@ -178,6 +176,12 @@ class Run(ABC):
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
         self.engine = Engine(launch.topology, settings_of(launch, deadline=self.deadline, is_checked=self.is_checked))
+        if self.parent is not None:
+            # Only now: whoever gives the enclosing attempt up, in another thread, closes what it finds here.
+            self.parent.child_runs.append(self)
+            if self.parent.is_cut_off:  # too early to find this run
+                self.request_close("cancelled", "the enclosing task was given up")
+                self.end()
 
     def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
         try:
@@ -205,17 +209,21 @@ class Run(ABC):
         """Start the engine and return its first actions.
 
         Raises:
-            Exception: whatever is wrong with the input; nothing has been stored then.
+            Exception: whatever is wrong with the input; nothing has been stored then. RunClosed: it was closed meanwhile.
         """
         resumes = begin.saved is not None and (begin.is_resume or begin.command is not None or begin.input is None)
-        if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
-            step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
-            self.hub.publish(Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
-        control = self.launch.runtime.control
-        if control is not None:
-            # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
-            self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
+            if self.finish is not None:  # its end is announced: nothing of it may be stored or told of any more
+                raise RunClosed(self.finish.reason)
+            if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
+                step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
+                self.hub.publish(
+                    Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links)
+                )
+            control = self.launch.runtime.control
+            if control is not None:
+                # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
+                self.undo_drain = control.on_drain(self.engine.drain)
             decision = self.engine.start(begin, self.hub.now_ns())
             refuse_dead_end(self.launch, self.engine)
             self._publish(decision)
@@ -329,6 +337,8 @@ class Run(ABC):
     def fail_attempt(self, here: HereNow, error: BaseException) -> None:
         """Give up an attempt and report it failed."""
         report = failure_report(here, error)
+        if isinstance(report, TaskFailed):
+            report.is_given_up = True
         # What the attempt had started ends now, before the attempt does; its code must not get a word in between.
         with self.lock:
             here.give_up("cancelled", "timeout")
@@ -341,7 +351,10 @@ class Run(ABC):
             self.hub.is_stopping = True
         for here in tuple(self.attempts.values()):
             here.give_up(status, reason)
-        if self.finish is None and self.engine.phase != "new":
+        with self.lock:
+            if self.finish is None and self.engine.phase == "new":  # it begins under this lock, or not at all now
+                self.finish = Finish(status, error=error, reason=reason)
+        if self.finish is None:
             self.report(CloseRequested(status, reason, error))
         if self.finish is None:
             self.finish = Finish(status, error=error, reason=reason)

@@ -54,6 +54,7 @@ class SyncRun(Run):
         "_ready",
         "_waits_at_close",
         "_waits_for_bodies",
+        "_watching",
         "_workers",
         "parts",
     )
@@ -74,6 +75,8 @@ class SyncRun(Run):
         """Attempts that were given up while their threads are busy with them: nobody waits for those."""
         self._deadline_ns: int | None = None
         self._backlog = ThreadBacklog(self._bell)
+        self._watching = 0
+        """Workers that wait for the deadline."""
         self._waits_at_close = True
         self._waits_for_bodies = True
         self._is_short_of_threads = False
@@ -127,14 +130,14 @@ class SyncRun(Run):
                 action = self._ready.popleft()
             except IndexError:  # a worker was quicker
                 return
-            self._run_task(action, will_pop=True)
+            self._run_here(action)
         else:
             self._wait()
 
     def _begin_superstep(self) -> None:
         is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
         if is_lone and self._planned[0].task.timeout is None:
-            self._run_task(self._planned.popleft(), will_pop=True)
+            self._run_here(self._planned.popleft())
             return
         count = len(self._planned)
         self._ready.extend(self._planned)
@@ -146,6 +149,19 @@ class SyncRun(Run):
                 self._hire(is_patient=False)
         else:
             self._hire(is_patient=not self._has_limits())
+
+    def _run_here(self, action: RunTask) -> None:
+        """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
+        if self._is_unwatched():
+            self._hire(is_patient=False)
+        self._run_task(action, will_pop=True)
+
+    def _is_unwatched(self) -> bool:
+        """Say whether something is due some time, and nobody waits for that."""
+        if self._deadline_ns is None or self.is_limited:  # the driving thread of a limited run has nothing else to do
+            return False
+        with self._bell:
+            return not self._is_waiting and not self._watching
 
     def _has_limits(self) -> bool:
         # A copy, made in one go: workers take tasks meanwhile.
@@ -238,7 +254,7 @@ class SyncRun(Run):
                     action = self._ready.popleft()
                 except IndexError:
                     break
-                if self._ready:
+                if self._ready or self._is_unwatched():
                     self._hire(is_patient=False)
                 self._run_task(action, will_pop=False)
             self._watch_the_clock()
@@ -252,11 +268,16 @@ class SyncRun(Run):
 
     def _watch_the_clock(self) -> None:
         """Stand in for the driving thread, if that is busy with a task, until the next deadline."""
-        while self._deadline_ns is not None and self.finish is None:
+        while True:
             with self._bell:
-                if self._is_waiting or self._ready or self._planned:
+                is_needed = self._deadline_ns is not None and self.finish is None
+                if not is_needed or self._is_waiting or self._ready or self._planned:
                     return
-                self._bell.wait(self._seconds_left())
+                self._watching += 1
+                try:
+                    self._bell.wait(self._seconds_left())
+                finally:
+                    self._watching -= 1
             self._wake_if_due(will_pop=False)
 
     def _run_task(self, action: RunTask, will_pop: bool) -> None:

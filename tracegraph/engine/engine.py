@@ -46,7 +46,7 @@ from tracegraph.engine.stopping import drop_calls, settle_cancelled, stop_calls,
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeTimeoutError, TaskLimitError
+from tracegraph.errors import EngineBug, InvalidAnswerError, TaskLimitError
 from tracegraph.events import RunStatus, TaskStatus
 from tracegraph.types import Interrupt
 
@@ -245,7 +245,7 @@ class Engine:
         task, error = report.task, report.error
         if not self._arrived(decision, report, at_ns):
             return
-        if isinstance(error, NodeTimeoutError):  # nobody waits any longer, not for its calls either
+        if report.is_given_up:  # nobody waits any longer, not for its calls either
             drop_calls(self, decision, task, at_ns)
         else:
             stop_calls(self, decision, task, at_ns)
