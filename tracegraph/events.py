@@ -85,7 +85,6 @@ class RunStarted(_Event):
     parent_run_id: UUID | None
     parent_task_id: str | None
     name: str
-    is_named: bool
     input: Any
     thread_id: str | None
     tags: Sequence[str]
@@ -95,6 +94,8 @@ class RunStarted(_Event):
     checkpoint_id: str | None
     output_keys: str | tuple[str, ...] = ()
     """Channels of its output."""
+    workflow_name: str | None = None
+    """What its workflow is called; None if nobody chose a name."""
 
 
 @dataclass(slots=True)
@@ -180,6 +181,8 @@ class TaskEnded(_Event):
     reason: str | None
     is_call: bool = False
     """It is a call of a task function: ``result`` is what that returned."""
+    caller_id: str | None = None
+    """The task that made the call."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +41,10 @@ class Together:
 
         async def anode(state: State) -> Any:
             self._missing -= 1
-            try:
+            with suppress(asyncio.CancelledError):
                 if self._missing:  # the last one fails, which has the others cancelled
                     await asyncio.Event().wait()
-            finally:
-                raise error  # while it cleans up
+            raise error  # of its own, whether it was cancelled or not
 
         return node if self._colour.name == "sync" else anode
 
@@ -316,3 +316,37 @@ def test_a_handled_failure_is_an_error_of_its_task_alone(colour: Colour, surroun
     assert trace.errors == ["run_step bad"]
     assert [event.error for event in log.events if isinstance(event, ErrorHandled)] == [error]
     assert_well_nested(log.events)
+
+
+def test_a_failing_clean_up_does_not_hide_what_it_was_cancelled_for() -> None:
+    """It is attached to the failure that came first, though in task order it would be before it."""
+    has_begun = asyncio.Event()
+
+    async def cleans_up(state: State) -> State:
+        has_begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("clean-up failed")
+
+    async def fails(state: State) -> State:
+        await has_begun.wait()
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first") as caught:
+        asyncio.run(parallel(a=cleans_up, b=fails).ainvoke({"n": 0}))
+    assert [str(error) for error in failures_of(caught.value)] == ["first", "clean-up failed"]
+
+
+def test_a_failing_handler_does_not_hide_the_failure_it_was_for(colour: Colour) -> None:
+    def fails(state: State) -> State:
+        raise ValueError("root")
+
+    def handler(state: State, error: NodeError) -> State:
+        raise KeyError("in the handler")
+
+    graph: Any = StateGraph(State).add_node("fails", fails, error_handler=handler).add_edge(START, "fails")
+    with pytest.raises(KeyError) as caught:
+        colour.invoke(graph.compile(), {"n": 0})
+    assert repr(caught.value.__cause__) == "ValueError('root')"
+    assert [type(error) for error in failures_of(caught.value)] == [KeyError, ValueError]

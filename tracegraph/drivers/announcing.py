@@ -27,7 +27,6 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
         None if parent is None else parent.run.run_id,
         None if parent is None else parent.task.id,
         launch.name,
-        launch.is_named,
         launch.input,
         run.thread_id,
         spec.tags,
@@ -36,6 +35,7 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
         launch.input is None or isinstance(launch.input, Command),
         spec.checkpoint_id,
         launch.topology.output_channels,
+        launch.workflow_name,
     )
 
 

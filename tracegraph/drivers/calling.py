@@ -227,7 +227,18 @@ def _failed(here: HereNow, error: Exception, policy: RetryPolicy | None) -> Task
     note = f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {here.attempt}{thread})"
     add_note(error, note)
     jitter = random.random() if policy is not None else 0.0  # noqa: S311  # spreads retries; nothing secret
-    return TaskFailed(task, here.attempt, error, policy, jitter, here.run.hub.trace_of(task.id))
+    is_stopped = here.is_told_to_stop and _comes_of_cancellation(error)
+    return TaskFailed(task, here.attempt, error, policy, jitter, here.run.hub.trace_of(task.id), is_stopped)
+
+
+def _comes_of_cancellation(error: BaseException) -> bool:
+    """Say whether *error* was raised while a cancellation was on its way through the node's code: in its clean-up, say."""
+    context = error.__context__
+    while context is not None:
+        if isinstance(context, asyncio.CancelledError):
+            return True
+        context = context.__context__
+    return False
 
 
 def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:

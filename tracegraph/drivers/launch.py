@@ -31,7 +31,8 @@ class Launch:
 
     topology: Topology
     name: str
-    is_named: bool
+    workflow_name: str | None
+    """What traces call it; None if nobody chose a name."""
     spec: RunSpec
     run_id: UUID
     input: Any

@@ -46,18 +46,15 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
     caller.children = [*(caller.children or ()), child]
     child.planned_at_ns = at_ns
     engine.open_tasks += 1
+    if not has_unfinished:
+        # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
+        engine.running -= 1
     if is_known:
-        child.caller = None
         engine.settle(decision, child, "cached", at_ns)
-        child.caller, child.status = caller, "completed"
-        decision.actions.append(ResolveCall(child))
         return
     if child.answers and not child.is_answer_held:
         # Stored before the task runs again: an answer given once must survive a crash.
         engine.saving.save_writes(decision, child.id, child.path_str, [(RESUME, list(child.answers))])
-    if not has_unfinished:
-        # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
-        engine.running -= 1
     engine.queue.append(child)
     engine.hand_out(decision)
 

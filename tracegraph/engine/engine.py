@@ -182,6 +182,7 @@ class Engine:
                 self._cancelled(decision, report, at_ns)
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
+                    report.task.has_begun = True
                     note_began(self, decision, at_ns)
                     arm_timeout(decision, report.task, at_ns)
             case AnswerTaken():
@@ -245,6 +246,7 @@ class Engine:
         task, error = report.task, report.error
         if not self._arrived(decision, report, at_ns):
             return
+        task.is_stopped = report.is_stopped and not report.is_given_up
         if report.is_given_up:  # nobody waits any longer, not for its calls either
             drop_calls(self, decision, task, at_ns)
         else:
@@ -274,6 +276,8 @@ class Engine:
     def fail(self, decision: Decision, task: Task, error: BaseException, at_ns: int, trace: tuple[str, ...] = ()) -> None:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
+        if task.handles is not None and error.__cause__ is None and error is not task.handles.error:
+            error.__cause__ = task.handles.error  # of the two it is the one to be raised, and must not hide the other
         writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
         is_refusal = isinstance(error, InvalidAnswerError)
         # Both are the caller's to mend, so no handler makes up for them, and a resumed run does the task again.
@@ -420,6 +424,7 @@ class Engine:
             decision.actions.append(WakeAt(task.retry_at_ns))
         elif not task.has_open_calls():
             task.retry_at_ns = None
+            task.has_begun = False
             task.children = None
             self.queue.append(task)
 

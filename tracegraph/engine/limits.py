@@ -86,9 +86,10 @@ def check_limits(engine: Engine, decision: Decision, at_ns: int) -> bool:
 def _unfinished(engine: Engine) -> dict[str, Any]:
     """Return the names of the nodes that were at work and of those that waited, each once, in task order."""
     unfinished = [] if engine.phase != "running" else [task for task in engine.everyone() if not task.is_finished]
+    at_work = {task: task.is_running and task.has_begun for task in unfinished}
     return {
-        "running": tuple(dict.fromkeys(task.node.name for task in unfinished if task.is_running)),
-        "waiting": tuple(dict.fromkeys(task.node.name for task in unfinished if not task.is_running)),
+        "running": tuple(dict.fromkeys(task.node.name for task, is_at_work in at_work.items() if is_at_work)),
+        "waiting": tuple(dict.fromkeys(task.node.name for task, is_at_work in at_work.items() if not is_at_work)),
     }
 
 

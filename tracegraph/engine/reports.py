@@ -64,6 +64,8 @@ class TaskFailed:
     jitter: float = 0.0
     trace: tuple[str, ...] = ()
     """W3C traceparents of the task's span and of the root's, for whoever resumes this."""
+    is_stopped: bool = False
+    """It was being cancelled, and failed for that: in its clean-up, say."""
     is_given_up: bool = False
     """Its own time was up, so its code and what that called are left to themselves: their reports will not count."""
 

@@ -74,6 +74,10 @@ class Task:
     producer_id: str | None = None
     """The task that sent the Send this one runs for."""
     caller: Task | None = None
+    is_stopped = False
+    """It failed because it was cancelled, so for the failure of another."""
+    has_begun = False
+    """In a run with a limit of time: its attempt is at work, not only handed out."""
     is_orphan = False
     """The attempt that called it has ended before it did."""
     children: list[Task] | None = None

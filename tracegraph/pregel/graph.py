@@ -137,6 +137,11 @@ class Pregel:
 
     # --- facts ---------------------------------------------------------------------------------------------
 
+    @property
+    def workflow_name(self) -> str | None:
+        """What traces call the graph: its name, if somebody chose one."""
+        return self.name if self.is_named else None
+
     def get_name(self) -> str:
         """Return the name the graph was compiled with, ``LangGraph`` if nobody chose one."""
         return self.name

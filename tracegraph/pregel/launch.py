@@ -90,7 +90,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     return Launch(
         topology=graph.topology,
         name=spec.run_name or graph.name,
-        is_named=spec.run_name is not None or graph.is_named,
+        workflow_name=spec.run_name or graph.workflow_name,
         spec=spec,
         run_id=run_id,
         input=given,
