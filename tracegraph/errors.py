@@ -312,7 +312,7 @@ class StepTimeoutError(_Coded, TimeoutError):
         self.waiting = tuple(waiting)
         super().__init__(
             f"step {step} exceeded its timeout of {limit} s after {elapsed:.3f} s{_unfinished(self.running, self.waiting)}; "
-            "invoke with None to go on with what did not finish"
+            "on a saved thread, invoke with None goes on with what did not finish"
         )
 
 
@@ -333,7 +333,7 @@ class RunDeadlineError(_Coded, TimeoutError):
         self.running = tuple(running)
         self.waiting = tuple(waiting)
         where = "while it waited for its turn on the thread" if step is None else f"in step {step}"
-        hint = "invoke again" if step is None else "invoke with None to go on with what did not finish"
+        hint = "invoke again" if step is None else "on a saved thread, invoke with None goes on with what did not finish"
         super().__init__(
             f"the run exceeded its deadline of {limit} s after {elapsed:.3f} s, {where}"
             f"{_unfinished(self.running, self.waiting)}; {hint}"

@@ -88,10 +88,9 @@ def test_failures_inside_come_along(colour: Colour) -> None:
         raise outer
 
     async def aa(state: State) -> Any:
-        try:
+        with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        finally:
-            raise outer
+        raise outer
 
     first: Any = a if colour.name == "sync" else aa
 

@@ -62,7 +62,11 @@ class CallOptions:
         interrupt_after: Any = None,
         durability: Durability | None = None,
         control: RunControl | None = None,
+        **unknown: Any,
     ) -> None:
+        for name in unknown:
+            hint = f": give control=RunControl({name}=...)" if name in ("deadline_s", "max_tasks") else ""
+            raise TypeError(f"a graph is not called with {name!r}{hint}")
         self.context = context
         self.interrupt_before = interrupt_before
         self.interrupt_after = interrupt_after
