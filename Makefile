@@ -12,7 +12,7 @@ EXTRA ?= dev
 LOG ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cover bench mutants crash clean
+.PHONY: help demo test check cover bench mutants crash soak clean
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,9 @@ mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
 
 crash: $(VENV)/.dev ## kill runs 200 times for each database and durability, and resume them
 	TRACEGRAPH_CRASH_ROUNDS=$${TRACEGRAPH_CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/checkpoint/test_crash.py $(ARGS)
+
+soak: $(VENV)/.core ## 200,000 short runs in one process, after which nothing may have grown (ten minutes)
+	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean: ## remove the virtual environment, caches and what the demo wrote
 	rm -rf $(VENV) .venv-lowest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

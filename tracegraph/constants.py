@@ -108,3 +108,6 @@ MISSING: Final = Missing("MISSING")
 
 UNCHANGED: Final = Missing("UNCHANGED")
 """A channel's answer to a batch of writes that changes nothing: its version stays."""
+
+FAILURES: Final = "__tracegraph_failures__"
+"""The attribute of an exception that holds whose run it ended, and what failed beside it."""

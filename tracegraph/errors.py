@@ -8,7 +8,11 @@ The type says whose fault it is::
     EmptyInputError, EmptyChannelError    nothing to run, nothing to read
     InvalidInputError(ValueError)         arguments of a call that cannot be carried out
     GraphRecursionError(RecursionError)   the step limit was reached; the thread stays resumable
+    TaskLimitError(RuntimeError)          so was the limit of all tasks of a run tree
+    StateSizeError(RuntimeError)          a thread's state would have become too large; the thread stays resumable
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
+    StepTimeoutError(TimeoutError)        a superstep took too long; the thread stays resumable, as in the next
+    RunDeadlineError(TimeoutError)        the run took too long
     UnknownInterruptError                 an answer to a question nobody asked
     InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
     ConcurrentRunError                   two runs wrote one thread
@@ -21,10 +25,12 @@ Each failure carries ``code`` (``TGnnn``, in its text too) and the names involve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
+
+from tracegraph.constants import FAILURES
 
 if TYPE_CHECKING:
     from tracegraph.types import Command, Interrupt
@@ -47,11 +53,16 @@ __all__ = [
     "NodeTimeoutError",
     "ParentCommand",
     "RunClosed",
+    "RunDeadlineError",
+    "StepTimeoutError",
+    "StateSizeError",
+    "TaskLimitError",
     "TaskNotFound",
     "ConcurrentRunError",
     "TracegraphWarning",
     "UnknownInterruptError",
     "UnknownTargetError",
+    "failures_of",
 ]
 
 
@@ -143,15 +154,73 @@ class EmptyChannelError(_Coded, Exception):
 
 
 class GraphRecursionError(_Coded, RecursionError):
-    """``recursion_limit`` supersteps were not enough; what they did is kept."""
+    """``recursion_limit`` supersteps were not enough; what they did is kept.
+
+    ``step`` is the superstep that was not begun, ``next_nodes`` are the nodes of its tasks.
+    """
 
     code = "TG205"
 
-    def __init__(self, message: str = "", *, limit: int | None = None, next_nodes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str = "", *, limit: int | None = None, step: int | None = None, next_nodes: Sequence[str] = ()
+    ) -> None:
         self.limit = limit
+        self.step = step
         self.next_nodes = tuple(next_nodes)
         super().__init__(
             f"{message} ({ErrorCode.GRAPH_RECURSION_LIMIT.value})" if message else ErrorCode.GRAPH_RECURSION_LIMIT.value
+        )
+
+
+class TaskLimitError(_Coded, RuntimeError):
+    """A run and all runs inside it would have begun more tasks than ``RunControl(max_tasks=...)`` allows.
+
+    None of the ``planned`` tasks was begun; what others did is kept, so the thread goes on with None and a new control.
+    ``begun`` is how many the run tree had begun, ``step`` the superstep that they are of.
+    """
+
+    code = "TG207"
+
+    def __init__(self, *, limit: int, begun: int, step: int, planned: int, nodes: Sequence[str]) -> None:
+        self.limit = limit
+        self.begun = begun
+        self.step = step
+        self.planned = planned
+        self.nodes = tuple(nodes)
+        named = ", ".join(map(repr, dict.fromkeys(nodes)))
+        super().__init__(
+            f"step {step} would begin {planned} more task{'' if planned == 1 else 's'} ({named}), but max_tasks={limit} and "
+            f"{begun} have been begun. To go on, invoke the thread with None and a new RunControl(max_tasks=...)"
+        )
+
+
+class StateSizeError(_Coded, RuntimeError):
+    """A thread's state would have become larger than ``max_state_bytes``; nothing of it was changed.
+
+    ``size_bytes`` is what it would have been, ``channels`` maps the largest channels to their sizes, largest first.
+    ``step`` is the superstep whose result it was, that of the input or update among them.
+    """
+
+    code = "TG208"
+
+    def __init__(
+        self, *, thread_id: str | None, limit: int, size_bytes: int, channels: Mapping[str, int], step: int | None = None
+    ) -> None:
+        self.thread_id = thread_id
+        self.limit = limit
+        self.size_bytes = size_bytes
+        self.channels = dict(channels)
+        self.step = step
+        super().__init__(thread_id, limit, size_bytes)
+
+    def __str__(self) -> str:
+        whose = "the run's state" if self.thread_id is None else f"the state of thread {self.thread_id!r}"
+        when = "" if self.step is None else f" after step {self.step}"
+        largest = ", ".join(f"{name!r} {size}" for name, size in self.channels.items())
+        return (
+            f"[{self.code}] {whose} would be {self.size_bytes} bytes{when}, more than max_state_bytes={self.limit}; the largest "
+            f"channels: {largest}. Nothing was changed: raise the limit, or make the state smaller with update_state(), and "
+            "invoke with None"
         )
 
 
@@ -210,14 +279,70 @@ class NodeTimeoutError(_Coded, Exception):
         kind: Literal["idle", "run"],
         idle_timeout: float | None = None,
         run_timeout: float | None = None,
+        step: int | None = None,
     ) -> None:
         self.node = node
+        self.step = step
         self.elapsed = elapsed
         self.kind = kind
         self.idle_timeout = idle_timeout
         self.run_timeout = run_timeout
         self.timeout = idle_timeout if kind == "idle" else run_timeout
-        super().__init__(f"node {node!r} exceeded its {kind} timeout of {self.timeout} s after {elapsed:.3f} s")
+        where = "" if step is None else f" in step {step}"
+        passed = f"after {elapsed:.3f} s" if kind == "run" else f"with no progress for {elapsed:.3f} s"
+        super().__init__(f"node {node!r} exceeded its {kind} timeout of {self.timeout} s{where} {passed}")
+
+
+class StepTimeoutError(_Coded, TimeoutError):
+    """A superstep took longer than ``step_timeout``: no channel changed, what its finished tasks wrote is kept.
+
+    ``limit`` and ``elapsed`` are in seconds, ``running`` are the nodes that were at work, ``waiting`` those that had
+    not begun or were between two attempts. It is about the step, so neither retries nor error handlers apply.
+    """
+
+    code = "TG306"
+
+    def __init__(
+        self, *, step: int, limit: float, elapsed: float, running: Sequence[str] = (), waiting: Sequence[str] = ()
+    ) -> None:
+        self.step = step
+        self.limit = limit
+        self.elapsed = elapsed
+        self.running = tuple(running)
+        self.waiting = tuple(waiting)
+        super().__init__(
+            f"step {step} exceeded its timeout of {limit} s after {elapsed:.3f} s{_unfinished(self.running, self.waiting)}; "
+            "on a saved thread, invoke with None goes on with what did not finish"
+        )
+
+
+class RunDeadlineError(_Coded, TimeoutError):
+    """A run took longer than its ``RunControl(deadline_s=)``; see :class:`StepTimeoutError` for what becomes of the step.
+
+    ``step`` is the superstep it stood at; None if it still waited for its turn on the thread.
+    """
+
+    code = "TG307"
+
+    def __init__(
+        self, *, limit: float, elapsed: float, step: int | None = None, running: Sequence[str] = (), waiting: Sequence[str] = ()
+    ) -> None:
+        self.limit = limit
+        self.elapsed = elapsed
+        self.step = step
+        self.running = tuple(running)
+        self.waiting = tuple(waiting)
+        where = "while it waited for its turn on the thread" if step is None else f"in step {step}"
+        hint = "invoke again" if step is None else "on a saved thread, invoke with None goes on with what did not finish"
+        super().__init__(
+            f"the run exceeded its deadline of {limit} s after {elapsed:.3f} s, {where}"
+            f"{_unfinished(self.running, self.waiting)}; {hint}"
+        )
+
+
+def _unfinished(running: Sequence[str], waiting: Sequence[str]) -> str:
+    shown = [f"{what}: {', '.join(map(repr, names))}" for what, names in (("running", running), ("waiting", waiting)) if names]
+    return f" ({'; '.join(shown)})" if shown else ""
 
 
 class NodeCancelledError(_Coded, Exception):
@@ -282,3 +407,15 @@ class EngineBug(_Coded, RuntimeError):  # noqa: N818  # whose fault it is, is it
     """An invariant of the engine broke: our fault, not yours. Please report it with this text."""
 
     code = "TG901"
+
+
+def failures_of(error: BaseException) -> tuple[BaseException, ...]:
+    """Return every failure of the superstep that ended a run: *error*, which the run raised, then the others in task order.
+
+    A run raises the first of them in task order, as its node raised it; of a nested run, those of the superstep inside come
+    along. Of any other exception, it is just that one.
+
+    >>> failures_of(ValueError("x"))
+    (ValueError('x'),)
+    """
+    return (error, *vars(error).get(FAILURES, (None, ()))[1])

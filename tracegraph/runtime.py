@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar, cast
 
 from tracegraph.current import here
-from tracegraph.types import StreamWriter
+from tracegraph.errors import InvalidInputError
+from tracegraph.types import StreamWriter, seconds_of
 from tracegraph.typing import ContextT
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "ServerInfo",
     "coerce_context",
     "get_runtime",
+    "task_counter",
 ]
 
 C = TypeVar("C")
@@ -55,20 +58,50 @@ class ServerInfo:
     user: Any = None
 
 
-class RunControl:
-    """Handle that lets any thread ask a run to stop cleanly; give it as ``control=``, one to each run.
+class TaskBudget:
+    """How many tasks may be begun, and how many were."""
 
-    The running step finishes and is saved, then the run raises ``GraphDrained``; invoke with None to go on.
+    __slots__ = ("begun", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.begun = 0
+
+
+class RunControl:
+    """Handle that lets any thread ask a run to stop cleanly, and limits its time; give it as ``control=``, one to each run.
+
+    Asked to stop, the running step finishes and is saved, then the run raises ``GraphDrained``; invoke with None to go on.
+
+    ``deadline_s`` (seconds or a timedelta) counts from the start of each run it is given to, and holds for all that runs
+    inside it, sync nodes, retries and waits included. When it has passed, async nodes are cancelled, sync ones are left
+    behind, and the run raises ``RunDeadlineError``; what finished tasks wrote is kept, so invoke with None goes on.
+
+    ``max_tasks`` limits how many tasks the run and all runs inside it begin, one count for all of them: nodes, Sends, calls
+    of ``@task`` functions and error handlers. Not counted are further attempts of a task, tasks whose results are stored
+    already, and the start node. One task more raises ``TaskLimitError``.
 
     >>> control = RunControl()
     >>> control.request_drain("deploy")
     >>> control.drain_requested, control.drain_reason
     (True, 'deploy')
+    >>> RunControl(deadline_s=30).deadline_s
+    30.0
+
+    Raises:
+        InvalidInputError: ``deadline_s`` is no positive, finite number or timedelta.
     """
 
-    __slots__ = ("_callbacks", "_lock", "_reason")
+    __slots__ = ("_callbacks", "_lock", "_reason", "budget", "deadline_s")
 
-    def __init__(self) -> None:
+    def __init__(self, *, deadline_s: float | timedelta | None = None, max_tasks: int | None = None) -> None:
+        try:
+            self.deadline_s = None if deadline_s is None else seconds_of(deadline_s, "deadline_s")
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from None
+        if max_tasks is not None and max_tasks < 1:
+            raise InvalidInputError(f"max_tasks must be at least 1, not {max_tasks!r}; leave it out for no limit")
+        self.budget = None if max_tasks is None else TaskBudget(max_tasks)
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._callbacks: dict[object, Callable[[str], None]] = {}
@@ -93,6 +126,16 @@ class RunControl:
         """The reason given, None if nobody asked."""
         return self._reason
 
+    @property
+    def max_tasks(self) -> int | None:
+        """How many tasks may be begun, None for any number."""
+        return None if self.budget is None else self.budget.limit
+
+    @property
+    def tasks_begun(self) -> int:
+        """How many were counted: a superstep's all at once, as it begins. Without a limit none are."""
+        return 0 if self.budget is None else self.budget.begun
+
     def on_drain(self, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call *callback* with the reason once the run is asked to stop, at once if it was already.
 
@@ -116,6 +159,30 @@ class RunControl:
         return f"<RunControl drain_reason={self._reason!r}>"
 
 
+_counting = threading.Lock()
+"""One for all controls: a run inside may have one of its own beside that of the run around it."""
+
+
+def task_counter(controls: Iterable[RunControl]) -> Callable[[int], tuple[int, int] | None] | None:
+    """Return what counts tasks before they are begun, None if none of *controls* has a limit.
+
+    Called with a number of tasks, it counts them all and returns None; if a control would not allow that it counts none and
+    returns the control's limit and how many were begun. Any threads may call it.
+    """
+    budgets = [control.budget for control in dict.fromkeys(controls) if control.budget is not None]
+
+    def count(tasks: int) -> tuple[int, int] | None:
+        with _counting:
+            for budget in budgets:
+                if budget.begun + tasks > budget.limit:
+                    return budget.limit, budget.begun
+            for budget in budgets:
+                budget.begun += tasks
+        return None
+
+    return count if budgets else None
+
+
 def _no_writer(_: Any) -> None:
     """Drop the chunk: nobody reads the custom stream."""
 
@@ -129,7 +196,7 @@ class Runtime(Generic[ContextT]):
     """What a node gets as its ``runtime`` parameter.
 
     ``stream_writer`` emits one chunk of the custom stream; ``heartbeat`` tells an idle timeout that the node is
-    alive; ``previous`` is the last return value of an entrypoint on this thread.
+    alive, from any thread; ``previous`` is the last return value of an entrypoint on this thread.
     """
 
     context: ContextT = field(default=cast("ContextT", None))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from tracegraph.current import here
@@ -249,9 +250,36 @@ class CachePolicy:
     ttl: int | None = None
 
 
+def seconds_of(value: Any, name: str) -> float:
+    """Return a time limit, given as seconds or a timedelta, in seconds.
+
+    >>> seconds_of(timedelta(minutes=1), "step_timeout")
+    60.0
+
+    Raises:
+        ValueError: it is no positive, finite number; *name* says in the text what was to be limited.
+    """
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
+        raise ValueError(f"{name} must be positive: a finite number of seconds or a timedelta, not {value!r}")
+    return float(seconds)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeoutPolicy:
-    """Limits of one attempt in seconds: the whole run, and silence between signs of progress."""
+    """Limits of one attempt of an async node, in seconds: its whole time, and the time without a sign of progress.
+
+    Signs are what the node's code streams, reports through callbacks, calls as tasks, and all that happens in graphs it
+    runs; with ``refresh_on="heartbeat"`` only ``runtime.heartbeat()`` counts. Whichever limit comes first ends the
+    attempt with :class:`~tracegraph.errors.NodeTimeoutError`, which is retried like any failure.
+
+    >>> from datetime import timedelta
+    >>> TimeoutPolicy(run_timeout=timedelta(minutes=5), idle_timeout=30)
+    TimeoutPolicy(run_timeout=300.0, idle_timeout=30.0, refresh_on='auto')
+
+    Raises:
+        ValueError: a limit is no positive, finite number or timedelta, or ``refresh_on`` is unknown.
+    """
 
     run_timeout: float | timedelta | None = None
     idle_timeout: float | timedelta | None = None
@@ -259,12 +287,8 @@ class TimeoutPolicy:
 
     def __post_init__(self) -> None:
         for name in ("run_timeout", "idle_timeout"):
-            value = getattr(self, name)
-            if isinstance(value, timedelta):
-                value = value.total_seconds()
-                object.__setattr__(self, name, value)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be positive, not {value!r}")
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, seconds_of(value, name))
         if self.refresh_on not in ("auto", "heartbeat"):
             raise ValueError(f"refresh_on must be 'auto' or 'heartbeat', not {self.refresh_on!r}")
 

@@ -17,7 +17,8 @@ __all__ = ["AmbiguousTraceError", "Drops", "TraceNotFoundError", "TraceStore", "
 
 _HEX = frozenset("0123456789abcdef")
 
-_STATUS = "iif(root_status = 'error', 'failed', coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
+_FAILED = "iif(run_status = 'step_limit', run_status, 'failed')"
+_STATUS = f"iif(root_status = 'error', {_FAILED}, coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
 _COLUMNS = f"""
     trace_id, root_name, {_STATUS} AS status, span_count, error_count, coalesce(root_start_ns, start_ns) AS start_ns,
     coalesce(root_end_ns, end_ns) AS end_ns, thread_id, service_name

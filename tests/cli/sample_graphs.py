@@ -143,6 +143,15 @@ def wait(state: State, runtime: Runtime) -> State:
     return {"log": ["wait"]}
 
 
+def hang(state: State, runtime: Runtime) -> State:
+    """Say that it is running, and when it is asked to stop, and never come back; unless it is mended."""
+    if not Path("mended").exists():
+        runtime.control.on_drain(lambda reason: Path("asked").write_text("", encoding="utf-8"))
+        Path("started").write_text("", encoding="utf-8")
+        threading.Event().wait(30)
+    return {"log": ["hang"]}
+
+
 def odd(state: State) -> Any:
     return {"log": [b"\x00\xff", {"a"}, object, float("inf")]}
 
@@ -223,6 +232,18 @@ waiting_beside = (
     .add_edge(START, "add")
     .add_edge("wait", "explode")
 ).compile()
+hanging = line(add, hang)
+hanging_async = line(aadd, hang)
+hanging_beside = (
+    StateGraph(State)
+    .add_node(add)
+    .add_node(hang)
+    .add_node("beside", lambda state: {"log": ["beside"]})
+    .add_edge(START, "add")
+    .add_edge("add", "beside")
+    .add_edge("add", "hang")
+    .compile()
+)
 terminated = line(terminate_twice, explode)
 endless = StateGraph(State).add_node(add).add_edge(START, "add").add_edge("add", "add").compile()
 builder = StateGraph(State).add_node(add).add_edge(START, "add")

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from colours import ASYNC, SYNC, Colour
+from time_limits import Limit
 
 
 @pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
 def colour(request: Any) -> Colour:
     """The colour of the run under test."""
     return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(params=["step", "run"])
+def limit(request: Any) -> Limit:
+    """The kind of limit under test."""
+    return Limit(request.param)
+
+
+@pytest.fixture
+def may_end() -> Iterator[threading.Event]:
+    """Hold back bodies that outlive their run until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()

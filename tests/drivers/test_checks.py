@@ -68,6 +68,20 @@ def test_a_deep_change_of_the_input_is_reported(colour: Colour) -> None:
         colour.invoke(graph_of(careless), {"items": [["theirs"]]})
 
 
+def test_a_deep_change_by_an_attempt_that_failed_is_reported(colour: Colour) -> None:
+    """The next attempt would see it, and the node's own error is what is raised."""
+
+    def careless(state: State) -> State:
+        state["items"][0].append("mine")
+        raise ValueError("boom")
+
+    with (
+        pytest.warns(TracegraphWarning, match="node 'node' changed the value of channel 'items' in place"),
+        pytest.raises(ValueError, match="boom"),
+    ):
+        colour.invoke(graph_of(careless), {"items": [["theirs"]]})
+
+
 def test_a_change_of_the_first_level_is_the_nodes_own(colour: Colour) -> None:
     """It got a copy."""
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from colours import Colour
-from small_graphs import THREAD, Listening, SlowSaver, State, bounded, chain, saving, says
+from small_graphs import PATIENCE_S, THREAD, Listening, SlowSaver, State, bounded, chain, parallel, saving, says, wait_for
 
 from tracegraph.callbacks import AsyncCallbackHandler
 from tracegraph.config import get_stream_writer
+from tracegraph.drivers.sync_driver import SyncRun
 
 
 @pytest.fixture
@@ -80,6 +82,61 @@ def test_a_reader_that_outlives_its_event_loop_ends_its_run_when_it_is_collected
 
     assert not is_over_before
     assert listening.ends[-1] == ("GeneratorExit", "LangGraph")
+
+
+def test_an_async_handler_hears_that_the_reader_of_a_sync_run_was_dropped(no_collector: None) -> None:
+    """Whoever drops it does not wait for the handler, so what the handler has to do is done by somebody else."""
+    is_heard = threading.Event()
+
+    class Hearing(AsyncCallbackHandler):
+        async def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+            await asyncio.sleep(0)
+            assert isinstance(error, GeneratorExit)
+            is_heard.set()
+
+    parts = chain(a=says("a"), b=says("b")).stream({"xs": []}, {"callbacks": [Hearing()]}, stream_mode="updates")
+    assert next(parts) == {"a": {"xs": ["a"]}}
+    del parts
+
+    wait_for(is_heard)
+
+
+def test_a_node_whose_end_was_announced_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that was about to run it when the reader left: a handler would be told of a start without an end."""
+    is_held, is_released = threading.Event(), threading.Event()
+    attempt = SyncRun._attempt
+    ran: list[str] = []
+
+    def held(run: SyncRun, here: Any, action: Any) -> Any:
+        if here.task.node.name == "late":
+            is_held.set()
+            wait_for(is_released)
+        return attempt(run, here, action)
+
+    class Starts(Listening):
+        def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+            super().on_chain_start(serialized, inputs, **kwargs)
+            started.append(kwargs["name"])
+
+    def late(state: State) -> State:
+        ran.append("late")
+        return {}
+
+    monkeypatch.setattr(SyncRun, "_attempt", held)
+    started: list[str] = []
+    listening = Starts()
+    parts = parallel(early=says("early"), late=late).stream({"xs": []}, {"callbacks": [listening]}, stream_mode="updates")
+    assert bounded(lambda: next(parts)) == {"early": {"xs": ["early"]}}
+    wait_for(is_held)
+    closing = threading.Thread(target=parts.close)
+    closing.start()
+    wait_for(listening.bell)
+    is_released.set()
+    closing.join(PATIENCE_S)
+
+    assert not closing.is_alive()
+    assert sorted(started) == sorted(name for _, name in listening.ends)
+    assert ran == []
 
 
 def test_a_cancelled_run_saves_before_it_returns() -> None:

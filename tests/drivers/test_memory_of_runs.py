@@ -11,6 +11,7 @@ from colours import Colour
 from small_graphs import THREAD
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
+from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.graph import START, StateGraph
 from tracegraph.types import Durability
 
@@ -61,3 +62,23 @@ def test_values_of_past_steps_are_let_go_of(colour: Colour, durability: Durabili
     colour.invoke(graph.compile(checkpointer=Forgetful()), {"value": Value()}, THREAD, durability=durability)
 
     assert max(alive) <= 2
+
+
+def test_a_process_that_makes_saver_classes_does_not_keep_them_all() -> None:
+    """What is known of a class is remembered for so many classes only."""
+    kinds: list[weakref.ref[type]] = []
+    graph = StateGraph(State).add_node("node", lambda state: {"value": Value()}).add_edge(START, "node")
+
+    def run_with_a_class_of_its_own() -> None:
+        class Own(InMemorySaver):
+            def put(self, *args: Any, **kwargs: Any) -> Any:
+                return super().put(*args, **kwargs)
+
+        kinds.append(weakref.ref(Own))
+        graph.compile(checkpointer=Own()).invoke({"value": Value()}, THREAD)
+
+    for _ in range(300):
+        run_with_a_class_of_its_own()
+    gc.collect()
+
+    assert kinds[0]() is None

@@ -20,7 +20,7 @@ def test_a_worker_may_take_a_task_while_the_driver_looks_for_time_limits() -> No
             return SimpleNamespace(timeout=None)
 
     ready.extend([Taken(), Taken()])
-    run: Any = SimpleNamespace(_ready=ready)
+    run: Any = SimpleNamespace(_ready=ready, is_limited=False)
 
     assert SyncRun._has_limits(run) is False
     assert not ready

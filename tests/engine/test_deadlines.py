@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from by_hand import AT_NS, engine_for, only, started, succeed, tasks_of
 from channel_graphs import channel_graph
 
 from tracegraph.constants import TASKS
-from tracegraph.engine.actions import Finish, TimeOut, WakeAt
+from tracegraph.engine.actions import TimeOut, WakeAt
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.reports import TaskBegan, Woke
+from tracegraph.engine.reports import TaskBegan, TaskFailed, Woke
 from tracegraph.engine.task import Task
 from tracegraph.pregel import NodeBuilder
-from tracegraph.types import Send, TimeoutPolicy
+from tracegraph.types import RetryPolicy, Send, TimeoutPolicy
 
 S = 1_000_000_000
 
@@ -75,6 +76,17 @@ def test_a_late_attempt_that_begins_sets_no_deadline() -> None:
     assert task.deadline_ns is None
 
 
+def test_the_time_of_a_failed_attempt_is_not_that_of_the_next() -> None:
+    """It has been handed out, and has a thread to wait for, when the first one's time would have been up."""
+    engine, (task,) = sent(1)
+    engine.receive(TaskBegan(task, 1), AT_NS)
+    policy = RetryPolicy(initial_interval=0.1, jitter=False)
+    engine.receive(TaskFailed(task, 1, KeyError(), policy), AT_NS)
+    assert tasks_of(engine.receive(Woke(), AT_NS + S // 2)) == [task]
+
+    assert engine.receive(Woke(), AT_NS + S).actions == []
+
+
 def test_a_task_without_a_limit_may_say_it_began() -> None:
     """A driver need not look at the policy first."""
     engine, (task,) = sent(None)
@@ -83,9 +95,25 @@ def test_a_task_without_a_limit_may_say_it_began() -> None:
     assert task.deadline_ns is None
 
 
-def test_an_idle_limit_on_a_packet_is_refused() -> None:
-    """Accepted and ignored, it would look as if it worked."""
-    engine = engine_for(sending(TimeoutPolicy(idle_timeout=1)))
-    (sends,) = tasks_of(started(engine, 1))
+def test_an_idle_limit_counts_from_the_last_progress() -> None:
+    """The driver says when that was each time it wakes the engine, and not before."""
+    engine, (task,) = sent(TimeoutPolicy(idle_timeout=2))
+    assert engine.receive(TaskBegan(task, 1), AT_NS).actions == [WakeAt(AT_NS + 2 * S)]
 
-    assert "idle_timeout" in str(only(Finish, succeed(engine, sends, 1).actions).error)
+    assert engine.receive(Woke({task: AT_NS + S}), AT_NS + 2 * S).actions == [WakeAt(AT_NS + 3 * S)]
+
+    error = only(TimeOut, engine.receive(Woke({task: AT_NS + S}), AT_NS + 3 * S).actions).error
+    assert (error.kind, error.timeout, error.elapsed, error.step) == ("idle", 2, 2, task.step)
+
+
+@pytest.mark.parametrize(("run_s", "idle_s", "kind", "elapsed_s"), [(3, 2, "run", 3), (4, 1.5, "idle", 1.5)])
+def test_of_two_limits_the_first_to_be_reached_counts(run_s: float, idle_s: float, kind: str, elapsed_s: float) -> None:
+    """Progress pushes the idle limit back, and never the other."""
+    engine, (task,) = sent(TimeoutPolicy(run_timeout=run_s, idle_timeout=idle_s))
+    engine.receive(TaskBegan(task, 1), AT_NS)
+    half_past_one = {task: AT_NS + 3 * S // 2}
+    assert not any(isinstance(a, TimeOut) for a in engine.receive(Woke(half_past_one), AT_NS + 2 * S).actions)
+
+    error = only(TimeOut, engine.receive(Woke(half_past_one), AT_NS + 3 * S).actions).error
+
+    assert (error.kind, error.elapsed) == (kind, elapsed_s)

@@ -429,6 +429,15 @@ def test_a_retried_caller_finds_the_children_that_finished() -> None:
     assert [t.id for t in tasks_of(renewed)] == [second.id]
 
 
+def test_a_task_that_waits_for_its_retry_holds_no_place() -> None:
+    engine = engine_for(compiled("a", "b", retry_policy=POLICY), max_concurrency=1)
+    (first,) = tasks_of(past_start(engine))
+
+    decision = engine.receive(TaskFailed(first, 1, ValueError(), POLICY), AT_NS)
+
+    assert [task.name for task in tasks_of(decision)] == ["b"]
+
+
 def test_a_retry_waits_for_what_the_attempt_before_it_called() -> None:
     """A thread cannot be stopped, and what it does is done: its result counts for the next attempt."""
     engine = engine_for(compiled("a", retry_policy=POLICY))

@@ -19,7 +19,7 @@ from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.config import RunnableConfig
 from tracegraph.constants import START
 from tracegraph.errors import EmptyInputError, GraphDefinitionError, InvalidAnswerError
-from tracegraph.types import RetryPolicy
+from tracegraph.types import CachePolicy, RetryPolicy
 
 Steps = Generator[Any, Any, Any]
 
@@ -523,8 +523,14 @@ def test_a_sync_function_has_no_time_limit() -> None:
 def test_unknown_options_are_named() -> None:
     with pytest.raises(TypeError, match="colour"):
         entrypoint(colour="red")
+    with pytest.raises(TypeError, match="colour"):
+        task(colour="red")(abs)
     with pytest.warns(DeprecationWarning, match="context_schema"):
         entrypoint(config_schema=dict)
+    with pytest.warns(DeprecationWarning, match="retry_policy"):
+        entrypoint(retry=RetryPolicy())
+    with pytest.warns(DeprecationWarning, match="retry_policy"):
+        task(retry=RetryPolicy(), cache_policy=CachePolicy())
 
 
 # --- schemas -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ class Mutant:
 
 SAME_VALUES = "tests/properties/test_same_values.py"
 ENGINE_FACTS = "tests/properties/test_engine_facts.py"
+FAILURES = "tests/properties/test_failures.py"
 
 MUTANTS = (
     Mutant(
@@ -102,5 +103,80 @@ MUTANTS = (
         "a split value that is not saved",
         (Edit("engine/apply.py", "self.changed.update(moved)", "moved.clear()"),),
         ("tests/nested/test_checkpoints.py",),
+    ),
+    Mutant(
+        "a retry that keeps what failed",
+        (
+            Edit(
+                "engine/engine.py",
+                "task, error, delay_s, at_ns)\n        task.writes = []",
+                "task, error, delay_s, at_ns)\n        task.writes = list(task.writes)",
+            ),
+        ),
+        ("tests/faults/test_retries.py", FAILURES),
+    ),
+    Mutant(
+        "a retry that reads what was left",
+        (Edit("drivers/calling.py", "if here.attempt > 1:", "if here.attempt > 1000:"),),
+        ("tests/faults/test_retries.py", FAILURES),
+    ),
+    Mutant(
+        "finished work that is done again",
+        (Edit("engine/pending.py", "if finished and asked.keys()", "if finished and asked and asked.keys()"),),
+        (FAILURES,),
+    ),
+    Mutant(
+        "a swallowed cancellation",
+        (Edit("drivers/async_driver.py", "if attempt.is_disturbed and", "if not attempt.is_disturbed and"),),
+        ("tests/faults/test_cancellation.py",),
+    ),
+    Mutant(
+        "other failures that are lost",
+        (Edit("drivers/run.py", "(finish.error, finish.errors[1:],", "(finish.error, finish.errors[2:],"),),
+        ("tests/faults/test_failures.py",),
+    ),
+    Mutant(
+        "tasks counted after they were begun",
+        (Edit("runtime.py", "if budget.begun + tasks > budget.limit:", "if budget.begun > budget.limit:"),),
+        ("tests/limits/test_task_limit.py",),
+    ),
+    Mutant(
+        "finished tasks counted again",
+        (Edit("engine/task_limit.py", "and not (engine.is_resuming and (", "and not (False and ("),),
+        ("tests/limits/test_task_limit.py",),
+    ),
+    Mutant(
+        "what was added to a list has no size",
+        (Edit("engine/state_size.py", "before.added + self._limit.measure(name, items)", "before.added"),),
+        ("tests/limits/test_state_size_property.py",),
+    ),
+    Mutant(
+        "a state refused by the sum of its pieces",
+        (
+            Edit(
+                "engine/state_size.py",
+                "exact = {name: _Size(self._whole(name, changed[name])) if size.added else size",
+                "exact = {name: _Size(size.total) if size.added else size",
+            ),
+        ),
+        ("tests/limits/test_state_size_property.py", "tests/limits/test_state_size.py"),
+    ),
+    Mutant(
+        "a state measured once it is changed",
+        (
+            Edit("engine/apply.py", "if self.size is not None and overlay:", "if False:"),
+            Edit(
+                "engine/apply.py",
+                "self.seen.update(seen)\n        return updated",
+                "self.seen.update(seen)\n        if self.size is not None and overlay:\n"
+                "            self.size.admit(overlay, self._grown_now, self.versions, self._state)\n        return updated",
+            ),
+        ),
+        ("tests/limits/test_state_size.py",),
+    ),
+    Mutant(
+        "a config that leads nowhere",
+        (Edit("pregel/launch.py", "found.is_over else found", "not found.is_over else found"),),
+        ("tests/runtime/test_plain_threads.py",),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from datetime import timedelta
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -12,7 +13,6 @@ from tracegraph.channels import LastValue
 from tracegraph.errors import GraphDefinitionError
 from tracegraph.graph import START, StateGraph
 from tracegraph.pregel import NodeBuilder
-from tracegraph.types import TimeoutPolicy
 
 
 class State(TypedDict, total=False):
@@ -94,15 +94,26 @@ def test_breakpoints_must_be_nodes() -> None:
 
 def test_what_this_release_does_not_do_is_refused() -> None:
     """Accepted and ignored it would look as if it worked."""
+    found = problems({"double": doubling()}, cache=object())
 
-    async def node(x: int) -> int:
-        return x
+    assert [text.split(" ")[0] for text in found] == ["cache="]
 
-    idle = NodeBuilder().subscribe_only("a").do(node).set_timeout(TimeoutPolicy(idle_timeout=1))
 
-    found = problems({"idle": idle}, cache=object(), step_timeout=1.0)
+@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), float("inf"), "1", True, timedelta(0)])
+def test_a_step_timeout_is_a_positive_time(limit: Any) -> None:
+    """Of whatever it is not, the text says what it was."""
+    assert problems({"double": doubling()}, step_timeout=limit) == (
+        f"step_timeout must be positive: a finite number of seconds or a timedelta, not {limit!r}",
+    )
 
-    assert [text.split(" ")[0] for text in found] == ["cache=", "step_timeout=", "node"]
+
+def test_a_step_timeout_that_is_set_later_is_checked_by_the_run() -> None:
+    """It is an attribute, which anybody may set."""
+    app = channel_graph({"double": doubling()})
+    app.step_timeout = -1
+
+    with pytest.raises(ValueError, match="step_timeout must be positive"):
+        app.invoke(1)
 
 
 def test_validation_can_be_put_off() -> None:

@@ -30,7 +30,7 @@ class Script:
 
     def run_started(self, run_id: UUID, **kw: Any) -> e.RunStarted:
         given = {
-            "ns": "", "step": -1, "parent_run_id": None, "parent_task_id": None, "name": "LangGraph", "is_named": False,
+            "ns": "", "step": -1, "parent_run_id": None, "parent_task_id": None, "name": "LangGraph", "workflow_name": None,
             "input": {}, "thread_id": None, "tags": (), "metadata": {}, "durability": None,
             "is_resume": False, "checkpoint_id": None,
         } | kw  # fmt: skip

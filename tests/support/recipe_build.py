@@ -6,7 +6,7 @@ import asyncio
 import operator
 from collections.abc import Callable
 from dataclasses import field, make_dataclass
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypedDict
 
 import recipes
 from libraries import Library
@@ -16,18 +16,40 @@ from recipes import FINISH, REMAINING, TURNS, Branch, Fan, FieldKind, Recipe, St
 Colour: TypeAlias = Literal["sync", "async"]
 
 
-def build(recipe: Recipe, lib: Library, colour: Colour = "sync", *, checkpointer: Any = None) -> Any:
+class Tamper(Protocol):
+    """Stands between the graph and its nodes' functions."""
+
+    options: dict[str, Any]
+    """What every node is added with."""
+
+    def body(self, step: Step, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return what runs instead of a node's function."""
+
+    def inside(self, step: Step) -> Tamper:
+        """Return what stands between the inner graph of a step and its nodes."""
+
+
+def build(
+    recipe: Recipe, lib: Library, colour: Colour = "sync", *, checkpointer: Any = None, tamper: Tamper | None = None
+) -> Any:
     """Return the recipe as a compiled graph of *lib*.
 
     ``sync`` makes every body a plain function; ``async`` makes those async that the recipe says are.
     """
     graph = lib.StateGraph(_schema(recipe, lib), **_output(recipe, lib))
     for step in recipe.steps:
-        inner = build(step.inner, lib, _inner_colour(step, colour)) if step.inner else None
-        options: dict[str, Any] = {"defer": True} if step.is_deferred else {}
+        below = None if tamper is None else tamper.inside(step)
+        inner = build(step.inner, lib, _inner_colour(step, colour), tamper=below) if step.inner else None
+        options: dict[str, Any] = dict(tamper.options) if tamper else {}
+        if step.is_deferred:
+            options["defer"] = True
         if step.reads is not None:
             options["input_schema"] = _typed_dict("Reads", {name: _plain_type(recipe.kind(name)) for name in step.reads})
-        graph.add_node(step.name, inner if inner and step.use == "node" else body_of(recipe, step, lib, colour, inner), **options)
+        action = inner
+        if inner is None or step.use != "node":
+            action = body_of(recipe, step, lib, colour, inner)
+            action = action if tamper is None else tamper.body(step, action)
+        graph.add_node(step.name, action, **options)
     for entry in recipe.entries:
         graph.add_edge(lib.START, entry)
     for start, end in recipe.edges:

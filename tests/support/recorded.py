@@ -51,7 +51,8 @@ for _name in _IGNORED_BY:
 
 def run_started(run_id: UUID = ROOT, **facts: Any) -> RunStarted:
     given: dict[str, Any] = {
-        "ns": "", "step": -1, "at_ns": 0, "parent_run_id": None, "parent_task_id": None, "name": "LangGraph", "is_named": False,
+        "ns": "", "step": -1, "at_ns": 0, "parent_run_id": None, "parent_task_id": None, "name": "LangGraph",
+        "workflow_name": None,
         "input": {"x": 0}, "thread_id": None, "tags": ["u"], "metadata": {"m": 1}, "durability": None, "is_resume": False,
         "checkpoint_id": None,
     }  # fmt: skip

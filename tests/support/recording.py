@@ -14,9 +14,9 @@ from tracegraph.pregel import launch
 
 
 @contextmanager
-def recording() -> Iterator[Recorder]:
+def recording(recorder: Recorder | None = None) -> Iterator[Recorder]:
     """Let a recorder see all events of the root runs inside the block."""
-    recorder = Recorder()
+    recorder = recorder or Recorder()
 
     def hub(observers: Any = ()) -> Hub:
         return Hub([*observers, recorder])

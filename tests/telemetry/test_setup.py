@@ -22,7 +22,7 @@ from tracegraph.telemetry import setup, spans_for_root
 
 def run(name="probe"):
     run_id = uuid4()
-    started = RunStarted(run_id, "", -1, time_ns(), None, None, name, True, {}, None, (), {}, None, False, None)
+    started = RunStarted(run_id, "", -1, time_ns(), None, None, name, {}, None, (), {}, None, False, None, (), (), name)
     observer, context = spans_for_root(started)
     if observer is not None:
         observer.observe(RunEnded(run_id, "", 0, time_ns(), name, "completed", None, None, (), None))

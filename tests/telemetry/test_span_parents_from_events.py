@@ -112,11 +112,11 @@ def test_nested_run_is_below_the_users_span_it_was_called_in(provider: TracerPro
         assert s.observer is not None
         s.observer.scope(task)
         with provider.get_tracer("user").start_as_current_span("mine"):
-            s.send(s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", is_named=True))
+            s.send(s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", workflow_name="sub"))
             s.send(s.run_ended(CHILD))
 
     copy_context().run(node)
-    s.send(s.run_started(OTHER, parent_run_id=ROOT, parent_task_id="id-b", name="bare", is_named=True), s.run_ended(OTHER))
+    s.send(s.run_started(OTHER, parent_run_id=ROOT, parent_task_id="id-b", name="bare", workflow_name="bare"), s.run_ended(OTHER))
     s.send(s.task_ended("b"), s.run_ended())
 
     assert recorder.parent_of(recorder.one("invoke_workflow sub")) is recorder.one("mine")
@@ -128,7 +128,9 @@ def test_foreign_span_that_happens_to_be_current_adopts_no_nested_run(provider: 
     s = Script(provider)
     s.send(s.step(), s.task("b"))
     with provider.get_tracer("user").start_as_current_span("foreign"):
-        s.send(s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", is_named=True), s.run_ended(CHILD))
+        s.send(
+            s.run_started(CHILD, parent_run_id=ROOT, parent_task_id="id-b", name="sub", workflow_name="sub"), s.run_ended(CHILD)
+        )
     s.send(s.task_ended("b"), s.run_ended())
 
     assert recorder.parent_of(recorder.one("invoke_workflow sub")) is recorder.one("run_step b")
@@ -157,7 +159,7 @@ def test_context_of_the_root_makes_the_runs_span_current(provider: TracerProvide
 
 def test_no_provider_means_no_observer_and_no_context() -> None:
     """Without a real provider a run is not observed at all."""
-    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", False, {}, None, (), {}, None, False, None)
+    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", {}, None, (), {}, None, False, None)
 
     assert spans_for_root(started, provider=trace.NoOpTracerProvider()) == (None, None)
 
@@ -165,7 +167,7 @@ def test_no_provider_means_no_observer_and_no_context() -> None:
 def test_sampled_out_root_leaves_no_observer_but_keeps_its_decision_for_users_spans(recorder: Any) -> None:
     """Spans of node code must not become roots of their own where the run was sampled out."""
     provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
-    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", False, {}, None, (), {}, None, False, None)
+    started = e.RunStarted(ROOT, "", -1, 1, None, None, "g", {}, None, (), {}, None, False, None)
 
     observer, context = spans_for_root(started, provider=provider)
 

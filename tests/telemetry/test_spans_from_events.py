@@ -40,7 +40,7 @@ def test_single_task_step_makes_one_span_below_the_run(provider: TracerProvider,
 
 def test_run_span_carries_name_thread_and_run_id(provider: TracerProvider, recorder: Any) -> None:
     """The name is in the span's name only if the graph was given one; the thread is the conversation."""
-    s = Script(provider, name="triage", is_named=True, thread_id="t-1", durability="sync", tags=["x"])
+    s = Script(provider, name="triage", workflow_name="triage", thread_id="t-1", durability="sync", tags=["x"])
     s.send(s.run_ended())
 
     run = recorder.one("invoke_workflow triage")

@@ -44,6 +44,7 @@ class Hub:
     """
 
     __slots__ = (
+        "_ahead_ns",
         "_awaitables",
         "_failed",
         "_lock",
@@ -56,6 +57,7 @@ class Hub:
         "handler_lock",
         "hears_foreign_calls",
         "is_stopping",
+        "is_watched",
         "reads_tokens",
         "wants",
     )
@@ -73,6 +75,9 @@ class Hub:
         """What an observer with ``raise_error`` raised; the run fails with it."""
         self.is_stopping = False
         """Closing: no run of the tree hands out another task."""
+        self.is_watched = False
+        """An attempt of the tree has an idle limit, so what its code does must be noted as progress."""
+        self._ahead_ns = time.time_ns() - time.monotonic_ns()
         self.wants = 0
         self.hears_foreign_calls = False
         """Somebody beside the handlers wants to know of calls that go through LangChain's managers."""
@@ -82,6 +87,13 @@ class Hub:
         self._scopes: tuple[ScopedObserver, ...] = ()
         self._table: dict[type, tuple[Observer, ...]] = {}
         self._set(tuple(observers))
+
+    def now_ns(self) -> int:
+        """Return the time in nanoseconds: the wall clock's when the root run began, plus what has passed since.
+
+        So a wall clock that is set meanwhile neither fires a deadline nor holds one back, and no span ends before it starts.
+        """
+        return time.monotonic_ns() + self._ahead_ns
 
     def _set(self, observers: tuple[Observer, ...]) -> None:
         self._observers = observers
@@ -125,7 +137,7 @@ class Hub:
 
     def enter(self, event: TaskStarted | AttemptStarted) -> None:
         """Publish the start of a task or attempt and set the observers' ContextVars; called in the task's Context."""
-        event.at_ns = time.time_ns()
+        event.at_ns = self.now_ns()
         self.publish(event)
         for observer in self._scopes:
             try:

@@ -118,6 +118,7 @@ class ChainRun(InnerRun):
         self._call("on_text", text)
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> None:
+        self._reporter.note_progress()
         ids: dict[str, Any] = {"run_id": self.run_id, "parent_run_id": self.parent_run_id, "tags": [*self.tags]}
         try:
             self._reporter.settle(self._calls.call(method, *args, **ids, **kwargs))

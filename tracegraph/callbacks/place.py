@@ -29,6 +29,10 @@ class Publisher(Protocol):
         """Hand an event to whoever wants it."""
 
 
+def _nobody() -> None:
+    """Return what there is where no attempt is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One attempt of one task, and the Hub of its run (None outside a run).
@@ -46,7 +50,12 @@ class Place:
     attempt: int = 1
     heard: tuple[Any, ...] = ()
     now: Callable[[], int] = time.time_ns
+    progress: Callable[[], None] | None = None
+    """Called for whatever is reported here, whether or not anybody listens: a sign that node code is alive."""
     calls: Iterator[int] = field(default_factory=itertools.count)
+    attempt_here: Callable[[], Any] = field(default=_nobody, compare=False)
+    """Returns the driver's record of the attempt, None once nobody needs it any more: what is called with the attempt's config
+    in a thread without its context finds its way by it. Not the record itself, which has the config that leads here."""
 
     def next_call_id(self) -> UUID:
         """Return the id of the next call made here."""
@@ -70,9 +79,15 @@ class Reporter:
         self._last: asyncio.Task[None] | None = None
 
     def wants(self, bit: int) -> bool:
-        """Say whether an event of this kind is worth building."""
+        """Say whether an event of this kind is worth building; asked whenever there is something to report."""
+        self.note_progress()
         hub, local = self.place.hub, self._local
         return bool((hub is not None and hub.wants & bit) or (local is not None and local.wants & bit))
+
+    def note_progress(self) -> None:
+        """Take note that something was reported."""
+        if self.place.progress is not None:
+            self.place.progress()
 
     def publish(self, event: Event) -> None:
         """Hand the event to everyone who wants it; raise what a handler with ``raise_error`` raised here."""

@@ -107,8 +107,8 @@ def run(
 
     With --thread the run is saved: by the graph's own checkpointer, else in the checkpoint database.
 
-    Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 4 no such thread to continue, 143 stopped by SIGTERM
-    between two supersteps.
+    Exit codes: 0 completed, 1 failed, 2 cannot be run, 3 paused, 4 no such thread to continue, 130 stopped by Ctrl-C,
+    143 stopped by SIGTERM between two supersteps.
     """
     from tracegraph.cli.run import run_graph
 

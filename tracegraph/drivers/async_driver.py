@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import functools
 import logging
 import time
@@ -18,19 +17,20 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from tracegraph.current import CURRENT
-from tracegraph.drivers import workers
+from tracegraph.drivers.backlog import LoopBacklog
 from tracegraph.drivers.calling import Call, attempt_flow, failure_report
 from tracegraph.drivers.checks import warn_if_slow
 from tracegraph.drivers.effects import arun_flow
-from tracegraph.drivers.futures import blocking_future, settle_blocking
+from tracegraph.drivers.futures import blocking_future, settle_blocking, settle_on_loop
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.run import Run
-from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
-from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, TaskBegan, TaskCancelled, Woke
+from tracegraph.drivers.storing import store_at_once
+from tracegraph.drivers.threads import call_in_worker
+from tracegraph.engine.actions import Action, Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
+from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
@@ -47,18 +47,17 @@ class AsyncRun(Run):
         "_cancelling_before",
         "_driver",
         "_handling",
-        "_loop",
         "_ready",
-        "_saving",
         "_tasks",
         "_timer",
         "_wakeup",
+        "loop",
         "parts",
     )
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         driver = asyncio.current_task()
         # Weakly: a task may return the very reader whose run this is, which would then be part of a cycle.
         self._driver = None if driver is None else weakref.ref(driver)
@@ -68,8 +67,7 @@ class AsyncRun(Run):
         """What the driving task waits for, if it waits."""
         self._tasks: dict[Task, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
-        self._saving: asyncio.Task[None] | None = None
+        self._backlog = LoopBacklog()
         self._handling: asyncio.Task[None] | None = None
         self.parts: deque[Any] = deque()
         """What stream modes made, not read yet."""
@@ -119,24 +117,27 @@ class AsyncRun(Run):
             await self._wait()
 
     def _may_run_inline(self) -> bool:
+        if len(self._ready) != 1 or self.engine.running != 1 or self.launch.is_live:
+            return False
         # A body with a time limit must be cancellable without cancelling the run.
-        return (
-            len(self._ready) == 1 and self.engine.running == 1 and not self.launch.is_live and self._ready[0].task.timeout is None
-        )
+        return self._ready[0].task.timeout is None and not self.is_limited
 
     async def _run_inline(self, action: RunTask) -> None:
         if self.hub.is_stopping:
             self.request_close("abandoned", "the enclosing run was closed")
             return
         here = self.attempts[action.task] = HereNow(self, action.task)
-        report = await InContext(self._attempt(here, action), self.base.copy())
+        attempt = InContext(self._attempt(here, action), self.base.copy())
+        report = await attempt
+        if attempt.is_disturbed and self._is_being_cancelled():
+            raise asyncio.CancelledError  # the node made nothing of it, but its run is cancelled all the same
         del self.attempts[action.task]
         self.report(report, will_pop=True)
         if self._handling is not None:
             await self._flush_handlers()
 
     async def _wait(self) -> None:
-        self._wakeup = self._loop.create_future()
+        self._wakeup = self.loop.create_future()
         try:
             if self.finish is None and not self._ready and not self.parts:
                 await self._wakeup
@@ -158,24 +159,27 @@ class AsyncRun(Run):
             self.ring()
 
     def _on_loop(self, function: Any, *args: Any) -> None:
-        if _is_running_on(self._loop):
+        if _is_running_on(self.loop):
             function(*args)
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-                self._loop.call_soon_threadsafe(function, *args)
+                self.loop.call_soon_threadsafe(function, *args)
 
     def _spawn(self, action: RunTask) -> None:
         task = action.task
         if self.hub.is_stopping or self.finish is not None:
             self.request_close("abandoned", "the enclosing run was closed")
             return
+        if self.is_limited and not task.is_running:
+            return  # the engine has given it up meanwhile
         here = self.attempts[task] = HereNow(self, task)
-        running = self._loop.create_task(self._run_task(here, action), context=self.base.copy())
+        running = self.loop.create_task(self._run_task(here, action), context=self.base.copy())
         self._tasks[task] = running
         running.add_done_callback(functools.partial(self._task_done, here))
 
     async def _run_task(self, here: HereNow, action: RunTask) -> None:
-        if here.task.timeout is not None:
+        if here.task.timeout is not None or self.is_limited:
+            here.watch_progress()
             self.report(TaskBegan(here.task, here.attempt))
         report = await self._attempt(here, action)
         self._forget(here, asyncio.current_task())
@@ -246,29 +250,10 @@ class AsyncRun(Run):
         else:
             here.is_in_thread = True
             try:
-                returned = await self._in_worker(call)
+                returned = await call_in_worker(here, call)
             finally:
                 here.is_in_thread = False
         return await returned if hasattr(returned, "__await__") else returned
-
-    async def _in_worker(self, call: Call) -> Any:
-        """Call a sync body in a worker thread, in a copy of the task's Context."""
-        context = contextvars.copy_context()
-        future: asyncio.Future[Any] = self._loop.create_future()
-        loop = self._loop
-
-        def work() -> None:
-            result: Any = None
-            error: BaseException | None = None
-            try:
-                result = context.run(call.body.fn, *call.args, **call.kwargs)  # type: ignore[arg-type]  # checked above
-            except BaseException as raised:
-                error = raised
-            with contextlib.suppress(RuntimeError):  # the loop is closed: whoever waited is gone
-                loop.call_soon_threadsafe(_settle, future, result, error)
-
-        workers.submit(work)
-        return await future
 
     def cancel_task(self, task: Task) -> None:
         """Cancel an asyncio task, or drop one that has not begun."""
@@ -281,27 +266,43 @@ class AsyncRun(Run):
                 self.report(TaskCancelled(task, task.attempt))
                 return
         running = self._tasks.get(task)
+        if running is None:
+            return
+        here = self.attempts[task]
         # A call in a thread goes on whatever is done here, and a call that has ended is not made again: so it is waited for.
-        is_kept = running is not None and task.call is not None and self.attempts[task].is_in_thread and self.finish is None
-        if running is not None and not is_kept:
-            self.attempts[task].is_told_to_stop = True
-            self.attempts[task].close_child_runs("cancelled", "sibling_error")
-            running.cancel()
+        if task.call is not None and here.is_in_thread and not here.is_given_up and self.finish is None:
+            return
+        here.is_told_to_stop = True
+        here.close_child_runs("cancelled", "sibling_error")
+        running.cancel()
 
     def time_out(self, action: TimeOut) -> None:
         """Cancel the body, do not wait for it, and report the attempt failed."""
         self._on_loop(self._time_out, action)
 
     def _time_out(self, action: TimeOut) -> None:
-        here = self.attempts.pop(action.task, None)
-        if here is None:
-            return
-        here.is_told_to_stop = True
-        here.close_child_runs("cancelled", "timeout")
-        running = self._tasks.pop(action.task, None)
-        if running is not None:
-            running.cancel()
-        self.report(failure_report(here, action.error))
+        if (here := self._lose(action.task)) is not None:
+            self.fail_attempt(here, action.error)
+
+    def _lose(self, task: Task) -> HereNow | None:
+        """Cancel the body of an attempt that is given up, without waiting for it; None if it has ended just now."""
+        here = self.attempts.pop(task, None)
+        if here is not None:
+            here.is_told_to_stop = True
+            if (running := self._tasks.pop(task, None)) is not None:
+                running.cancel()
+        return here
+
+    def stop(self, action: StopRun) -> None:
+        """Cancel the bodies that run, do not wait for them, and end the run."""
+        self._on_loop(self._stop, action)
+
+    def _stop(self, action: StopRun) -> None:
+        for task in action.tasks:
+            if (here := self._lose(task)) is not None:
+                here.give_up("cancelled", action.reason)
+        self._ready.clear()
+        self.report(CloseRequested("failed", action.reason, action.error))
 
     # --- handlers, saves, deadlines, futures ---------------------------------------------------------------
 
@@ -314,7 +315,7 @@ class AsyncRun(Run):
             super().carry_out(actions, will_pop)
 
     def _carry_out_later(self, awaitables: list[Awaitable[None]], actions: Sequence[Action]) -> None:
-        self._handling = self._loop.create_task(self._handle(self._handling, awaitables, actions))
+        self._handling = self.loop.create_task(self._handle(self._handling, awaitables, actions))
 
     async def _handle(
         self, before: asyncio.Task[None] | None, awaitables: list[Awaitable[None]], actions: Sequence[Action]
@@ -339,60 +340,32 @@ class AsyncRun(Run):
         """Store at once what costs no I/O; the rest in order in a task of its own."""
         assert self.saver is not None
         if self.saver.does_io:
-            if self._loop.is_closed():
-                self._note_unsaved(len(saves))
-            self._on_loop(self._save_later, saves)
+            if self.loop.is_closed():
+                self._backlog.note_lost(self, len(saves))
+            self._on_loop(self._backlog.add, self, saves)
             return
         store_at_once(self, saves, will_pop=will_pop)
 
-    def _save_later(self, saves: list[SaveCheckpoint | SaveWrites]) -> None:
-        self._backlog.extend(saves)
-        if self._saving is None:
-            self._start_saving()
-
-    def _start_saving(self) -> None:
-        self._saving = self._loop.create_task(self._save_backlog(), context=self.base.copy())
-        self._saving.add_done_callback(self._saving_done)
-
-    async def _save_backlog(self) -> None:
-        while self._backlog:
-            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-            await arun_flow(store(self, group, will_pop=False))
-
-    def _saving_done(self, saving: asyncio.Task[None]) -> None:
-        """Begin again if something is left: whoever cancels all tasks of a loop may cancel this one before its first step."""
-        self._saving = None
-        if not saving.cancelled() and (error := saving.exception()) is not None:
-            self.request_close("failed", type(error).__name__, error)
-            if self.finish is not None and self.finish.error is None:
-                self.finish.status, self.finish.error = "failed", error
-        if self._backlog:
-            self._start_saving()
-        else:
-            self.give_turn_back()
-
     def is_saving(self) -> bool:
         """Say whether something is being stored, or will be: tasks that are being cancelled may hold runs that save."""
-        return bool(self._saving is not None or self._handling is not None or self._backlog or self._tasks)
-
-    def _note_unsaved(self, count: int) -> None:
-        logger.error("the event loop of run %s was closed before %d of its saves were stored", self.run_id, count)
+        backlog = self._backlog
+        return bool(backlog.saving is not None or self._handling is not None or backlog.queue or self._tasks)
 
     def wake_at(self, at_ns: int) -> None:
         """Set the loop's timer."""
         self._on_loop(self._set_timer, at_ns)
 
     def _set_timer(self, at_ns: int) -> None:
-        when = self._loop.time() + max(0.0, (at_ns - time.time_ns()) / 1e9)
-        if self._timer is not None and not self._timer.cancelled() and self._loop.time() < self._timer.when() <= when:
+        when = self.loop.time() + max(0.0, (at_ns - self.hub.now_ns()) / 1e9)
+        if self._timer is not None and not self._timer.cancelled() and self.loop.time() < self._timer.when() <= when:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._woke)
+        self._timer = self.loop.call_at(when, self._woke)
 
     def _woke(self) -> None:
         self._timer = None
-        self.report(Woke())
+        self.report(Woke(self.progress()))
 
     def ring(self) -> None:
         """Wake the driving task, if it waits: it looks for what there is to do after it has said so."""
@@ -405,12 +378,12 @@ class AsyncRun(Run):
 
     def new_future(self) -> Any:
         """Return an asyncio future on the run's loop, a blocking one in other threads."""
-        return self._loop.create_future() if _is_running_on(self._loop) else blocking_future()
+        return self.loop.create_future() if _is_running_on(self.loop) else blocking_future()
 
     def set_future(self, future: Any, result: Any, error: BaseException | None, *, is_cancelled: bool = False) -> None:
         """Settle a future on its own side."""
         if isinstance(future, asyncio.Future):
-            self._on_loop(_settle, future, result, asyncio.CancelledError() if is_cancelled else error)
+            self._on_loop(settle_on_loop, future, result, asyncio.CancelledError() if is_cancelled else error)
         else:
             settle_blocking(future, result, error, is_cancelled=is_cancelled)
 
@@ -418,8 +391,8 @@ class AsyncRun(Run):
 
     async def _conclude(self) -> None:
         """Wait for background saves, announce the end, let async handlers finish."""
-        while self._saving is not None:
-            await self._rest([self._saving])
+        while (saving := self._backlog.saving) is not None:
+            await self._rest([saving])
         await arun_flow(self.leaving())
         self.end()
         self._stop_timer()
@@ -445,7 +418,7 @@ class AsyncRun(Run):
         """Wait for cancelled node tasks and saves to come to rest, and give async handlers their say."""
         # Handlers first: what they still have to do comes before saves that the end has ordered.
         await self._flush_handlers()
-        while waiting := [*self._tasks.values(), *([] if self._saving is None else [self._saving])]:
+        while waiting := [*self._tasks.values(), *([] if self._backlog.saving is None else [self._backlog.saving])]:
             await self._rest(waiting)
             await self._flush_handlers()
         await arun_flow(self.leaving())
@@ -459,15 +432,15 @@ class AsyncRun(Run):
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""
-        if not self._loop.is_running() and self.turn is not None:
+        if not self.loop.is_running() and self.turn is not None:
             self.turn.drop()  # the loop may never run again, and its saves would then never be over
         if not self.is_ended and hasattr(self, "engine"):
-            if self._loop.is_closed() and self._backlog:
-                self._note_unsaved(len(self._backlog))
-            if _is_running_on(self._loop) or self._loop.is_closed():
+            if self.loop.is_closed() and self._backlog.queue:
+                self._backlog.note_lost(self, len(self._backlog.queue))
+            if _is_running_on(self.loop) or self.loop.is_closed():
                 self.close_now("abandoned", "consumer_dropped")
             else:
-                self._loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
+                self.loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
 
 
 def _reason(error: BaseException) -> tuple[RunStatus, str]:
@@ -483,17 +456,3 @@ def _is_running_on(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if isinstance(error, asyncio.CancelledError):
-        future.cancel()
-    elif isinstance(error, StopIteration):  # asyncio futures refuse it; a generator's end is not a node's result
-        future.set_exception(RuntimeError(f"a node raised StopIteration: {error}"))
-    elif error is not None:
-        future.set_exception(error)
-        future.exception()  # marked as seen: a call nobody awaits is not an asyncio warning
-    else:
-        future.set_result(result)

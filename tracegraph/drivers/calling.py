@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import random
-import time
 import warnings
 from collections.abc import Generator
 from typing import Any
@@ -18,6 +18,7 @@ from tracegraph.constants import NS_SEP
 from tracegraph.drivers.body import Body
 from tracegraph.drivers.checks import DeepGuard
 from tracegraph.drivers.here import HereNow
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.identity import without_ids
 from tracegraph.engine.node import PathCall
 from tracegraph.engine.reports import Report, TaskAborted, TaskFailed, TaskHandedOver, TaskInterrupted, TaskSucceeded
@@ -29,10 +30,11 @@ from tracegraph.errors import (
     InvalidAnswerError,
     NodeCancelledError,
     ParentCommand,
+    TaskLimitError,
     TracegraphWarning,
 )
 from tracegraph.events import BranchEnded, BranchStarted
-from tracegraph.types import Command
+from tracegraph.types import Command, RetryPolicy
 
 __all__ = ["Call", "attempt_flow", "failure_report"]
 
@@ -80,6 +82,7 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
     here.share_config()
     try:
         returned = yield from _returned(here)
+        here.note_progress()
         if here.is_over:
             # Out of time, but the code went on: what it returns must not get among the writes of the next attempt.
             return TaskSucceeded(task, here.attempt, returned)
@@ -94,6 +97,9 @@ def attempt_flow(here: HereNow) -> Generator[Call, Any, Report]:
             else:
                 yield from _branches(here, writing, order)
     except BaseException as error:
+        if guard is not None and isinstance(error, Exception) and not here.is_over:
+            with contextlib.suppress(TracegraphWarning):  # where warnings are errors, the node's own comes first
+                guard.warn()
         return failure_report(here, error)
     finally:
         here.is_over = True
@@ -173,6 +179,7 @@ def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: Pat
                 raise
             if is_wanted:
                 _announce(here, BranchEnded, order.name, position, found, None)
+            here.note_progress()
             position += 1
             order = writing.send(found)
     except StopIteration:
@@ -181,7 +188,7 @@ def _branches(here: HereNow, writing: Generator[PathCall, Any, None], order: Pat
 
 def _announce(here: HereNow, kind: Any, name: str, position: int, *rest: Any) -> None:
     run, task = here.run, here.task
-    run.hub.publish(kind(run.run_id, run.ns, task.step, time.time_ns(), task.id, name, position, *rest))
+    run.hub.publish(kind(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, name, position, *rest))
 
 
 def failure_report(here: HereNow, error: BaseException) -> Report:
@@ -199,20 +206,40 @@ def failure_report(here: HereNow, error: BaseException) -> Report:
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         cancelled = NodeCancelledError(task.node.name)
         cancelled.__cause__ = error
-        return TaskFailed(task, attempt, cancelled)
+        return _failed(here, cancelled, None)
     if not isinstance(error, Exception):
         return TaskAborted(task, attempt, error)
-    thread = f", thread {here.run.thread_id!r}" if here.run.thread_id is not None else ""
-    error.add_note(f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {attempt}{thread})")
-    policies = here.run.default_retry
     try:
-        # The same answer would be refused again.
-        policy = None if isinstance(error, InvalidAnswerError) else matching_policy(task, error, policies)
+        # The same answer would be refused again, and what was begun stays begun.
+        policy = (
+            None
+            if isinstance(error, InvalidAnswerError | TaskLimitError)
+            else matching_policy(task, error, here.run.default_retry)
+        )
     except Exception as broken:
         broken.__context__ = error
-        return TaskFailed(task, attempt, broken)
+        return _failed(here, broken, None)
+    return _failed(here, error, policy)
+
+
+def _failed(here: HereNow, error: Exception, policy: RetryPolicy | None) -> TaskFailed:
+    task, thread_id = here.task, here.run.thread_id
+    thread = "" if thread_id is None else f", thread {thread_id!r}"
+    note = f"while running node {task.node.name!r} (step {task.step}, task {task.id}, attempt {here.attempt}{thread})"
+    add_note(error, note)
     jitter = random.random() if policy is not None else 0.0  # noqa: S311  # spreads retries; nothing secret
-    return TaskFailed(task, attempt, error, policy, jitter, here.run.hub.trace_of(task.id))
+    is_stopped = here.is_told_to_stop and _comes_of_cancellation(error)
+    return TaskFailed(task, here.attempt, error, policy, jitter, here.run.hub.trace_of(task.id), is_stopped)
+
+
+def _comes_of_cancellation(error: BaseException) -> bool:
+    """Say whether *error* was raised while a cancellation was on its way through the node's code: in its clean-up, say."""
+    context = error.__context__
+    while context is not None:
+        if isinstance(context, asyncio.CancelledError):
+            return True
+        context = context.__context__
+    return False
 
 
 def _interrupted(here: HereNow, interrupts: tuple[Any, ...]) -> Report:

@@ -1,11 +1,12 @@
-"""Futures of called tasks that block: for code without an event loop."""
+"""Futures of called tasks: blocking ones, for code without an event loop, and those of a loop."""
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 from typing import Any
 
-__all__ = ["blocking_future", "settle_blocking"]
+__all__ = ["blocking_future", "settle_blocking", "settle_on_loop"]
 
 
 def blocking_future() -> concurrent.futures.Future[Any]:
@@ -23,5 +24,20 @@ def settle_blocking(
         future.set_exception(concurrent.futures.CancelledError())
     elif error is not None:
         future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def settle_on_loop(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    """Give an asyncio future what its task came to, on its loop; one that is done already stays as it is."""
+    if future.done():
+        return
+    if isinstance(error, asyncio.CancelledError):
+        future.cancel()
+    elif isinstance(error, StopIteration):  # asyncio futures refuse it; a generator's end is not a node's result
+        future.set_exception(RuntimeError(f"a node raised StopIteration: {error}"))
+    elif error is not None:
+        future.set_exception(error)
+        future.exception()  # marked as seen: a call nobody awaits is not an asyncio warning
     else:
         future.set_result(result)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphInterrupt, InvalidAnswerError, InvalidUpdateError
-from tracegraph.events import CALL_KINDS, CustomEmitted, MessagePushed, RunStatus
+from tracegraph.events import CALL_KINDS, CustomEmitted, Event, MessagePushed, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
 
@@ -26,6 +27,38 @@ if TYPE_CHECKING:
     from tracegraph.engine.node import Node
 
 __all__ = ["HereNow"]
+
+
+_numbering = threading.Lock()
+"""A node's own threads may call at once, and no two calls may have one number. One for all, for it is held for no time."""
+
+
+class AttemptHub:
+    """The Hub as the calls of models and tools in one attempt see it: closed, once the attempt is given up.
+
+    It does not hold the attempt, whose config leads here.
+    """
+
+    __slots__ = ("_hub", "attempt")
+
+    def __init__(self, here: HereNow) -> None:
+        self._hub = here.run.hub
+        self.attempt = weakref.ref(here)
+
+    @property
+    def wants(self) -> int:
+        """Kinds somebody listens to; asked before an event is made."""
+        here = self.attempt()
+        return 0 if here is not None and here.is_given_up else self._hub.wants
+
+    def publish(self, event: Event) -> None:
+        """Hand an event to whoever wants it."""
+        self._hub.publish(event)
+
+    def note_progress(self) -> None:
+        """Take note that the attempt's code did something."""
+        if (here := self.attempt()) is not None:
+            here.note_progress()
 
 
 class HereNow:
@@ -38,6 +71,10 @@ class HereNow:
     refused: InvalidAnswerError | None = None
     """What is wrong with an answer, in this attempt or in a child run; seen even if user code swallows the exception."""
     is_over = False
+    is_given_up = False
+    """It is out of time, or its run is: what its code still reports, calls or starts is dropped."""
+    progress_ns: int | None = None
+    """When it last gave a sign of progress; kept for attempts with an idle limit alone."""
     is_told_to_stop = False
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
     is_in_thread = False
@@ -105,9 +142,60 @@ class HereNow:
 
     def child_namespace(self) -> str:
         """Return the namespace of the next child run: the task's, plus ``|k`` from the second one on."""
-        number = self._child_runs
-        self._child_runs += 1
+        with _numbering:
+            number = self._child_runs
+            self._child_runs += 1
         return f"{self.namespace}{NS_SEP}{number}" if number else self.namespace
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether nothing may start here any more: this attempt, or one around it, was given up, or its run has ended."""
+        here: HereNow | None = self
+        while here is not None:
+            if here.is_given_up or here.run.finish is not None:
+                return True
+            here = here.run.parent
+        return False
+
+    def give_up(self, status: RunStatus, reason: str) -> None:
+        """Leave the attempt to itself: nothing it does counts any more, nor what its calls do; runs it has started end."""
+        self.is_over = self.is_given_up = True
+        for task, other in tuple(self.run.attempts.items()):
+            if task.caller is self.task:
+                other.give_up(status, reason)
+        self.close_child_runs(status, reason)
+
+    # --- signs of progress ---------------------------------------------------------------------------------
+
+    def watch_progress(self) -> None:
+        """Keep the time of its signs of progress from now on, if it has an idle limit."""
+        timeout = self.task.timeout
+        if timeout is not None and timeout.idle_timeout is not None:
+            self.run.hub.is_watched = True
+            self.progress_ns = self.run.hub.now_ns()
+
+    def note_progress(self) -> None:
+        """Take note that this attempt's code did something."""
+        if self.run.hub.is_watched:
+            self._note(is_heartbeat=False)
+
+    def heartbeat(self) -> None:
+        """Tell idle limits that the code is alive; from any thread, until the attempt is over."""
+        if self.run.hub.is_watched:
+            self._note(is_heartbeat=True)
+
+    def _note(self, *, is_heartbeat: bool) -> None:
+        """Set the time of the last sign of this attempt and of those it runs in: caller, and task of the enclosing run."""
+        now_ns = self.run.hub.now_ns()
+        here: HereNow | None = self
+        while here is not None and not here.is_over:
+            timeout = here.task.timeout
+            if here.progress_ns is not None and timeout is not None and (is_heartbeat or timeout.refresh_on == "auto"):
+                here.progress_ns = now_ns
+            caller = here.task.caller
+            here = here.run.parent if caller is None else here.run.attempts.get(caller)
+
+    # --- what its code starts ------------------------------------------------------------------------------
 
     def close_child_runs(self, status: RunStatus, reason: str) -> None:
         """End the runs started here, wherever they are driven: they must not outlive the task, nor be told of after it."""
@@ -117,8 +205,10 @@ class HereNow:
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""
-        index = self._calls
-        self._calls += 1
+        self.note_progress()
+        with _numbering:
+            index = self._calls
+            self._calls += 1
         return self.run.call(TaskCalled(self.task, self.attempt, index, node, (function, args, kwargs)))
 
     def config(self) -> dict[str, Any]:
@@ -190,7 +280,20 @@ class HereNow:
     def _manager(self, metadata: dict[str, Any]) -> CallbackManager:
         run, task = self.run, self.task
         heard = tuple(run.handlers)
-        place = Place(run.hub, run.run_id, run.ns, task.step, task.id, task.node.name, self.attempt, heard)
+        hub = AttemptHub(self)
+        place = Place(
+            hub,
+            run.run_id,
+            run.ns,
+            task.step,
+            task.id,
+            task.node.name,
+            self.attempt,
+            heard,
+            run.hub.now_ns,
+            hub.note_progress,
+            attempt_here=hub.attempt,
+        )
         foreign: ForeignCalls | None = None
         if run.hub.hears_foreign_calls:
             foreign = TappingForeignCalls(place) if run.hub.reads_tokens else ForeignCalls(place)
@@ -213,11 +316,12 @@ class HereNow:
             raise InvalidUpdateError(
                 f"push_message() cannot store the message: {where}; give state_key=None", node=task.node.name
             )
+        self.note_progress()
         if self.is_over:
             return
         if run.hub.wants & MessagePushed.bit:
             metadata = self.config()["metadata"]
-            facts = (run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name)
+            facts = (run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name)
             run.hub.publish(MessagePushed(*facts, message, metadata))
         if state_key is not None:
             task.writes.append((state_key, message))
@@ -229,6 +333,7 @@ class HereNow:
             run, task = self.run, self.task
             self._runtime = run.runtime.override(
                 stream_writer=self.writer,
+                heartbeat=self.heartbeat,
                 previous=task.view.get("__previous__"),
                 execution_info=ExecutionInfo(
                     checkpoint_id=run.engine.saving.checkpoint_id,
@@ -249,9 +354,10 @@ class HereNow:
             run, task = self.run, self.task
 
             def write(chunk: Any) -> None:
+                self.note_progress()
                 if run.hub.wants & CustomEmitted.bit and not self.is_over:
                     run.hub.publish(
-                        CustomEmitted(run.run_id, run.ns, task.step, time.time_ns(), task.id, task.node.name, None, chunk)
+                        CustomEmitted(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name, None, chunk)
                     )
 
             self._writer = write

@@ -18,11 +18,13 @@ class InContext(Generic[T]):
     would leak into it. The Context is entered only while the coroutine is being stepped.
     """
 
-    __slots__ = ("_context", "_coroutine")
+    __slots__ = ("_context", "_coroutine", "is_disturbed")
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], context: contextvars.Context) -> None:
         self._coroutine = coroutine
         self._context = context
+        self.is_disturbed = False
+        """An exception came from outside while it waited, a cancellation perhaps, whatever the coroutine made of it."""
 
     def __await__(self) -> Generator[Any, Any, T]:
         run, coroutine = self._context.run, self._coroutine
@@ -35,6 +37,7 @@ class InContext(Generic[T]):
                     run(coroutine.close)
                     raise
                 except BaseException as error:
+                    self.is_disturbed = True
                     waited_for = run(coroutine.throw, error)
                 else:
                     waited_for = run(coroutine.send, answer)

@@ -31,7 +31,8 @@ class Launch:
 
     topology: Topology
     name: str
-    is_named: bool
+    workflow_name: str | None
+    """What traces call it; None if nobody chose a name."""
     spec: RunSpec
     run_id: UUID
     input: Any
@@ -55,7 +56,12 @@ class Launch:
     interrupt_after: frozenset[str] | str = frozenset()
     default_retry: tuple[RetryPolicy, ...] = ()
     is_strict: bool = False
+    max_state_bytes: int | None = None
     parents: Mapping[str, str] = field(default_factory=dict)
+    step_timeout: float | None = None
+    """Seconds a superstep may take."""
+    deadline_s: float | None = None
+    """Seconds the run may take, by the control it was given."""
     takes_turns: bool = False
     """It waits until the runs before it on its thread have ended."""
     is_live: bool = False

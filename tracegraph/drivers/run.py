@@ -10,12 +10,15 @@ import contextvars
 import logging
 import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from tracegraph.callbacks.hub import Observer
+from tracegraph.drivers.announcing import publish_end, started_event, warn_of_starved_joins
+from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
@@ -24,6 +27,7 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
+from tracegraph.drivers.waiting import seconds_to_wait
 from tracegraph.engine.actions import (
     Action,
     CancelTask,
@@ -33,17 +37,19 @@ from tracegraph.engine.actions import (
     RunTask,
     SaveCheckpoint,
     SaveWrites,
+    StopRun,
     TimeOut,
     WakeAt,
 )
 from tracegraph.engine.engine import Engine
-from tracegraph.engine.reports import CloseRequested, Report, TaskCalled
-from tracegraph.engine.settings import Begin
+from tracegraph.engine.failures import add_note, join_failures
+from tracegraph.engine.reports import CloseRequested, Report, TaskCalled, TaskFailed
+from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed, TracegraphWarning
-from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted, RunStatus, TurnTaken
-from tracegraph.types import Command, RetryPolicy
+from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed
+from tracegraph.events import Resumed, RunStarted, RunStatus, TurnTaken
+from tracegraph.types import RetryPolicy
 
 __all__ = ["Run"]
 
@@ -57,6 +63,7 @@ class Run(ABC):
         "__weakref__",
         "attempts",
         "base",
+        "deadline",
         "engine",
         "finish",
         "first_attempts",
@@ -65,6 +72,7 @@ class Run(ABC):
         "hub",
         "is_checked",
         "is_ended",
+        "is_limited",
         "launch",
         "lock",
         "metadata",
@@ -96,6 +104,9 @@ class Run(ABC):
         self.finish: Finish | None = None
         self.is_checked: bool = is_checking() if launch.parent is None else launch.parent.run.is_checked
         self.is_ended = False
+        self.is_limited = launch.step_timeout is not None or launch.deadline_s is not None
+        """It has a time limit that holds for every node, so none may run in the thread or task that drives."""
+        self.deadline: Deadline | None = None
         self.save_error: BaseException | None = None
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
@@ -140,28 +151,16 @@ class Run(ABC):
     def open(self) -> None:
         """Announce the run and fix the Context its nodes run in: the caller's, with the run's span as the current one."""
         launch = self.launch
-        spec = self.spec
         if self.hub.is_stopping:
             raise RunClosed("the enclosing run was closed")
-        started = RunStarted(
-            self.run_id,
-            self.ns,
-            -1,
-            time.time_ns(),
-            None if self.parent is None else self.parent.run.run_id,
-            None if self.parent is None else self.parent.task.id,
-            launch.name,
-            launch.is_named,
-            launch.input,
-            self.thread_id,
-            spec.tags,
-            spec.metadata,
-            launch.durability,
-            launch.input is None or isinstance(launch.input, Command),
-            spec.checkpoint_id,
-            launch.topology.output_channels,
-            launch.topology.stream_channels,
-        )
+        if self.parent is not None:
+            if self.parent.is_cut_off:
+                raise RunClosed("the task that started this run is given up, or its run has ended")
+            self.parent.note_progress()
+        now_ns = self.hub.now_ns()
+        if launch.deadline_s is not None:
+            self.deadline = Deadline(now_ns, launch.deadline_s)
+        started = started_event(self, now_ns)
         attach = None
         if launch.span_factory is not None:
             observer, attach = self._root_span(launch.span_factory, started)
@@ -169,8 +168,6 @@ class Run(ABC):
                 self.hub.add(observer)
         for observer in launch.own_observers:
             self.hub.add(observer)
-        if self.parent is not None:
-            self.parent.child_runs.append(self)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)
@@ -178,7 +175,13 @@ class Run(ABC):
             self.hub.publish(started)
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
-        self.engine = Engine(launch.topology, settings_of(launch, is_checked=self.is_checked))
+        self.engine = Engine(launch.topology, settings_of(launch, deadline=self.deadline, is_checked=self.is_checked))
+        if self.parent is not None:
+            # Only now: whoever gives the enclosing attempt up, in another thread, closes what it finds here.
+            self.parent.child_runs.append(self)
+            if self.parent.is_cut_off:  # too early to find this run
+                self.request_close("cancelled", "the enclosing task was given up")
+                self.end()
 
     def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
         try:
@@ -191,9 +194,9 @@ class Run(ABC):
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
         if self.launch.takes_turns:
             assert self.saver is not None
-            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id)
+            self.turn = yield from take_turn(self.saver.saver, self.saver.thread_id, partial(seconds_to_wait, self))
             if self.hub.wants & TurnTaken.bit:
-                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, time.time_ns(), self.turn.waited_ns))
+                self.hub.publish(TurnTaken(self.run_id, self.ns, -1, self.hub.now_ns(), self.turn.waited_ns))
         return (yield from load_begin(self.launch))
 
     def leaving(self) -> Flow[None]:
@@ -206,18 +209,22 @@ class Run(ABC):
         """Start the engine and return its first actions.
 
         Raises:
-            Exception: whatever is wrong with the input; nothing has been stored then.
+            Exception: whatever is wrong with the input; nothing has been stored then. RunClosed: it was closed meanwhile.
         """
         resumes = begin.saved is not None and (begin.is_resume or begin.command is not None or begin.input is None)
-        if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
-            step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
-            self.hub.publish(Resumed(self.run_id, self.ns, step, time.time_ns(), checkpoint_id, tuple(begin.answers), links))
-        control = self.launch.runtime.control
-        if control is not None:
-            # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
-            self.undo_drain = control.on_drain(self.engine.drain)
         with self.lock:
-            decision = self.engine.start(begin, time.time_ns())
+            if self.finish is not None:  # its end is announced: nothing of it may be stored or told of any more
+                raise RunClosed(self.finish.reason)
+            if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
+                step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
+                self.hub.publish(
+                    Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links)
+                )
+            control = self.launch.runtime.control
+            if control is not None:
+                # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
+                self.undo_drain = control.on_drain(self.engine.drain)
+            decision = self.engine.start(begin, self.hub.now_ns())
             refuse_dead_end(self.launch, self.engine)
             self._publish(decision)
         return decision.actions
@@ -234,12 +241,14 @@ class Run(ABC):
     def decide(self, report: Report) -> Decision:
         """Let the engine decide and publish its events; the caller holds the lock."""
         try:
-            decision = self.engine.receive(report, time.time_ns())
+            decision = self.engine.receive(report, self.hub.now_ns())
         except EngineBug as bug:
             decision = Decision()
             decision.actions.append(Finish("failed", error=bug, reason="EngineBug"))
         if decision.events or self.hub.fatal is not None:
             self._publish(decision)
+        if self.parent is not None:
+            self.parent.note_progress()
         return decision
 
     def _publish(self, decision: Decision) -> None:
@@ -247,7 +256,7 @@ class Run(ABC):
         for event in decision.events:
             hub.publish(event)
         if hub.fatal is not None and self.engine.phase != "closed":
-            closing = self.engine.receive(CloseRequested("failed", "an observer failed", hub.fatal), time.time_ns())
+            closing = self.engine.receive(CloseRequested(*self._fatal_end(), hub.fatal), hub.now_ns())
             decision.actions.extend(closing.actions)
             for event in closing.events:
                 hub.publish(event)
@@ -271,20 +280,25 @@ class Run(ABC):
                     self.cancel_task(action.task)
                 case TimeOut():
                     self.time_out(action)
+                case StopRun():
+                    self.stop(action)
                 case ResolveCall():
                     self.resolve(action.task)
                 case Finish():
-                    # A save may fail before or after the end it was to make durable is carried out: the failure stands.
-                    if self.finish is None or self.finish.error is None:
-                        self.finish = action
-                    elif action.error is not None and action.error is not self.finish.error:
-                        note = f"besides, {type(action.error).__name__}: {action.error}"
-                        if note not in getattr(self.finish.error, "__notes__", ()):
-                            self.finish.error.add_note(note)
+                    self._take_finish(action)
                     self.ring()
         if saves:
             self.save(saves, will_pop)
         self.staff(will_pop)
+
+    def _take_finish(self, action: Finish) -> None:
+        # A save may fail before or after the end it was to make durable is carried out: the failure stands.
+        if self.finish is None or self.finish.error is None:
+            self.finish = action
+        elif action.error is not None and action.error is not self.finish.error:
+            note = f"besides, {type(action.error).__name__}: {action.error}"
+            if note not in getattr(self.finish.error, "__notes__", ()):
+                add_note(self.finish.error, note)
 
     def call(self, report: TaskCalled) -> Any:
         """Start a called task; return its future, made for the calling thread."""
@@ -314,19 +328,37 @@ class Run(ABC):
             case _:
                 self.set_future(future, None, None, is_cancelled=True)
 
+    def progress(self) -> dict[Task, int]:
+        """Return when attempts with an idle limit last gave a sign of progress."""
+        return {task: here.progress_ns for task, here in tuple(self.attempts.items()) if here.progress_ns is not None}
+
     def part_added(self) -> None:
         """Wake the driving loop for what was put among the parts to read."""
         self.ring()
 
     # --- ending --------------------------------------------------------------------------------------------
 
+    def fail_attempt(self, here: HereNow, error: BaseException) -> None:
+        """Give up an attempt and report it failed."""
+        report = failure_report(here, error)
+        if isinstance(report, TaskFailed):
+            report.is_given_up = True
+        # What the attempt had started ends now, before the attempt does; its code must not get a word in between.
+        with self.lock:
+            here.give_up("cancelled", "timeout")
+            decision = self.decide(report)
+        self.carry_out(decision.actions)
+
     def request_close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """Stop the run: no run of this tree hands out another task, and open tasks are announced as ended."""
         if self.launch.is_root:
             self.hub.is_stopping = True
         for here in tuple(self.attempts.values()):
-            here.close_child_runs(status, reason)
-        if self.finish is None and self.engine.phase != "new":
+            here.give_up(status, reason)
+        with self.lock:
+            if self.finish is None and self.engine.phase == "new":  # it begins under this lock, or not at all now
+                self.finish = Finish(status, error=error, reason=reason)
+        if self.finish is None:
             self.report(CloseRequested(status, reason, error))
         if self.finish is None:
             self.finish = Finish(status, error=error, reason=reason)
@@ -344,29 +376,19 @@ class Run(ABC):
         if self.parent is not None:
             self.parent.child_runs.remove(self)
         self.note_fatal()
-        at_ns, step = time.time_ns(), self.engine.step
-        for join, target, waiting in finish.starved:
-            if self.hub.wants & JoinStarved.bit:
-                self.hub.publish(JoinStarved(self.run_id, self.ns, step, at_ns, join, target, waiting))
-        if self.hub.wants & RunEnded.bit:
-            self.hub.publish(
-                RunEnded(
-                    self.run_id,
-                    self.ns,
-                    step,
-                    at_ns,
-                    self.launch.name,
-                    finish.status,
-                    finish.output,
-                    finish.error,
-                    finish.interrupts,
-                    finish.reason,
-                )
-            )
+        if finish.error is not None and finish.errors:
+            join_failures(finish.error, finish.errors[1:], self._root_run_id())
+        publish_end(self, finish)
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
         self.give_turn_back()
         self.note_fatal()
+
+    def _root_run_id(self) -> UUID:
+        run = self
+        while run.parent is not None:
+            run = run.parent.run
+        return run.run_id
 
     def give_turn_back(self) -> None:
         """Give the turn back without waiting for it, if the run has ended and no save of its is under way."""
@@ -376,33 +398,30 @@ class Run(ABC):
     def close_if_fatal(self) -> None:
         """Stop the run if an async handler with ``raise_error`` has failed."""
         if self.hub.fatal is not None and self.finish is None and self.engine.phase != "new":
-            self.request_close("failed", "an observer failed", self.hub.fatal)
+            self.request_close(*self._fatal_end(), self.hub.fatal)
+
+    def _fatal_end(self) -> tuple[RunStatus, str]:
+        """Return how and why a run ends by what an observer raised; Ctrl-C may come while one is at work."""
+        fatal = self.hub.fatal
+        return ("failed", "an observer failed") if isinstance(fatal, Exception) else ("cancelled", type(fatal).__name__)
 
     def note_fatal(self) -> None:
         """Let a handler that failed on the end itself fail the run."""
         assert self.finish is not None
         if self.hub.fatal is not None and self.finish.error is None:
-            self.finish.status, self.finish.error = "failed", self.hub.fatal
+            self.finish.status, self.finish.error = self._fatal_end()[0], self.hub.fatal
 
     def result(self) -> Finish:
         """Return how the run ended if that is a result, else raise what ended it."""
         finish = self.finish
         assert finish is not None
-        for join, target, waiting in finish.starved:
-            warnings.warn(
-                f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
-                "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
-                TracegraphWarning,
-                stacklevel=4,
-            )
+        warn_of_starved_joins(finish)
         if finish.status == "interrupted" and self.launch.is_nested:
             raise self._pass_up(finish)
         if finish.error is not None:
             error = finish.error
             if self.parent is not None and isinstance(error, InvalidAnswerError):
                 self.parent.refused = error
-            for other in finish.errors[1:]:
-                error.add_note(f"another task of the same step failed too: {type(other).__name__}: {other}")
             raise error
         if finish.status in ("cancelled", "abandoned"):
             raise RunClosed(finish.reason)
@@ -444,6 +463,10 @@ class Run(ABC):
     @abstractmethod
     def time_out(self, action: TimeOut) -> None:
         """Abandon an attempt: stop its body if possible, and report it failed."""
+
+    @abstractmethod
+    def stop(self, action: StopRun) -> None:
+        """Abandon the attempts under way: stop their bodies if possible. Then report that the run is to be closed."""
 
     @abstractmethod
     def ring(self) -> None:

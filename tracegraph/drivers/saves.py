@@ -141,10 +141,11 @@ def _abilities(saver: BaseCheckpointSaver) -> tuple[bool, bool, bool]:
     return stores_groups, _takes(kind.put, "expect_head"), _takes(kind.put_writes, "task_path")
 
 
-_takes = functools.cache(takes_parameter)
+# Bounded, for a process may make saver classes without end.
+_takes = functools.lru_cache(maxsize=256)(takes_parameter)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _stores_groups(kind: Any, *_single: Any) -> bool:
     """Say whether a saver class takes groups; not one that overrides how a saver which does stores a single thing."""
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.size_limit import size_limit_of
 from tracegraph.engine.identity import derived_uuid_text
-from tracegraph.engine.settings import RunSettings
+from tracegraph.engine.settings import Deadline, RunSettings
+from tracegraph.runtime import RunControl, task_counter
 
 __all__ = ["settings_of"]
 
 
-def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
+def settings_of(launch: Launch, *, deadline: Deadline | None, is_checked: bool) -> RunSettings:
     """Return what the engine must know of a launch."""
     saver, ns = launch.saver, launch.ns
     return RunSettings(
@@ -33,8 +36,22 @@ def settings_of(launch: Launch, *, is_checked: bool) -> RunSettings:
         parents=launch.parents,
         metadata={} if saver is None else saver.extras,
         is_checked=is_checked,
+        # A control is inherited, so without one there is none around either.
+        count_tasks=None if launch.runtime.control is None else task_counter(_controls(launch)),
+        size_limit=size_limit_of(launch.max_state_bytes, None if saver is None else saver.saver, launch.thread_id),
         is_strict=launch.is_strict,
+        step_timeout=launch.step_timeout,
+        deadline=deadline,
     )
+
+
+def _controls(launch: Launch) -> Iterator[RunControl]:
+    """Yield the controls of a run and of those around it: one that is given to a run inside replaces no limit."""
+    while launch.runtime.control is not None:
+        yield launch.runtime.control
+        if launch.parent is None:
+            return
+        launch = launch.parent.run.launch
 
 
 def _next_number(current: Any) -> int:

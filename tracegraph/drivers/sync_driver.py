@@ -11,23 +11,24 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import threading
-import time
 from collections import deque
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 from tracegraph.current import CURRENT
 from tracegraph.drivers import workers
-from tracegraph.drivers.calling import attempt_flow, failure_report
+from tracegraph.drivers.backlog import ThreadBacklog
+from tracegraph.drivers.calling import attempt_flow
 from tracegraph.drivers.effects import run_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import run_to_completion
 from tracegraph.drivers.run import Run
-from tracegraph.drivers.storing import GROUP_SIZE, store, store_at_once
-from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, TimeOut
-from tracegraph.engine.reports import Report, TaskBegan, TaskCalled, TaskCancelled, Woke
+from tracegraph.drivers.storing import store_at_once
+from tracegraph.engine.actions import Finish, RunTask, SaveCheckpoint, SaveWrites, StopRun, TimeOut
+from tracegraph.engine.reports import CloseRequested, Report, TaskBegan, TaskCalled, TaskCancelled, Woke
 from tracegraph.engine.task import Task
 from tracegraph.events import RunStatus
 
@@ -47,13 +48,14 @@ class SyncRun(Run):
         "_deadline_ns",
         "_is_help_coming",
         "_is_reader_idle",
-        "_is_saving",
         "_is_short_of_threads",
         "_is_waiting",
+        "_lost",
         "_planned",
         "_ready",
-        "_storing",
         "_waits_at_close",
+        "_waits_for_bodies",
+        "_watching",
         "_workers",
         "parts",
     )
@@ -72,12 +74,14 @@ class SyncRun(Run):
         self._is_help_coming = False
         """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
+        self._lost = 0
+        """Attempts that were given up while their threads are busy with them: nobody waits for those."""
         self._deadline_ns: int | None = None
-        self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
-        self._is_saving = False
-        self._storing = 0
-        """Threads that store something at once, in a run that takes turns."""
+        self._backlog = ThreadBacklog(self._bell)
+        self._watching = 0
+        """Workers that wait for the deadline."""
         self._waits_at_close = True
+        self._waits_for_bodies = True
         self._is_short_of_threads = False
         self._workers: set[int] = set()
         """Idents of the threads that help, which must not wait for themselves."""
@@ -111,7 +115,7 @@ class SyncRun(Run):
             raise
         except BaseException as error:
             # Ctrl-C must not wait for a node that hangs; that thread is a daemon, and its report will be ignored.
-            self._waits_at_close &= isinstance(error, Exception)
+            self._waits_for_bodies = isinstance(error, Exception)
             self.close("failed" if isinstance(error, Exception) else "cancelled", type(error).__name__, error)
             raise
         if self.parts:
@@ -131,13 +135,14 @@ class SyncRun(Run):
                 action = self._ready.popleft()
             except IndexError:  # a worker was quicker
                 return
-            self._run_task(action, will_pop=True)
+            self._run_here(action)
         else:
             self._wait()
 
     def _begin_superstep(self) -> None:
-        if len(self._planned) == 1 and not self.launch.is_live and self._planned[0].task.timeout is None:
-            self._run_task(self._planned.popleft(), will_pop=True)
+        is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
+        if is_lone and self._planned[0].task.timeout is None:
+            self._run_here(self._planned.popleft())
             return
         count = len(self._planned)
         self._ready.extend(self._planned)
@@ -150,9 +155,22 @@ class SyncRun(Run):
         else:
             self._hire(is_patient=not self._has_limits())
 
+    def _run_here(self, action: RunTask) -> None:
+        """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
+        if self._is_unwatched():
+            self._hire(is_patient=False)
+        self._run_task(action, will_pop=True)
+
+    def _is_unwatched(self) -> bool:
+        """Say whether something is due some time, and nobody waits for that."""
+        if self._deadline_ns is None or self.is_limited:  # the driving thread of a limited run has nothing else to do
+            return False
+        with self._bell:
+            return not self._is_waiting and not self._watching
+
     def _has_limits(self) -> bool:
         # A copy, made in one go: workers take tasks meanwhile.
-        return any(action.task.timeout is not None for action in self._ready.copy())
+        return self.is_limited or any(action.task.timeout is not None for action in self._ready.copy())
 
     def _may_run_here(self) -> bool:
         if not self._ready:
@@ -176,14 +194,16 @@ class SyncRun(Run):
         self._wake_if_due(will_pop=True)
 
     def _seconds_left(self) -> float | None:
-        return None if self._deadline_ns is None else max(0.0, (self._deadline_ns - time.time_ns()) / 1e9)
+        if self._deadline_ns is None:
+            return None
+        return min(max(0.0, (self._deadline_ns - self.hub.now_ns()) / 1e9), threading.TIMEOUT_MAX)
 
     def _wake_if_due(self, *, will_pop: bool) -> None:
         with self._bell:
-            if self._deadline_ns is None or self._deadline_ns > time.time_ns():
+            if self._deadline_ns is None or self._deadline_ns > self.hub.now_ns():
                 return
             self._deadline_ns = None
-        self.report(Woke(), will_pop=will_pop)
+        self.report(Woke(self.progress()), will_pop=will_pop)
 
     # --- tasks ---------------------------------------------------------------------------------------------
 
@@ -240,7 +260,7 @@ class SyncRun(Run):
                     action = self._ready.popleft()
                 except IndexError:
                     break
-                if self._ready:
+                if self._ready or self._is_unwatched():
                     self._hire(is_patient=False)
                 self._run_task(action, will_pop=False)
             self._watch_the_clock()
@@ -254,11 +274,16 @@ class SyncRun(Run):
 
     def _watch_the_clock(self) -> None:
         """Stand in for the driving thread, if that is busy with a task, until the next deadline."""
-        while self._deadline_ns is not None and self.finish is None:
+        while True:
             with self._bell:
-                if self._is_waiting or self._ready or self._planned:
+                is_needed = self._deadline_ns is not None and self.finish is None
+                if not is_needed or self._is_waiting or self._ready or self._planned:
                     return
-                self._bell.wait(self._seconds_left())
+                self._watching += 1
+                try:
+                    self._bell.wait(self._seconds_left())
+                finally:
+                    self._watching -= 1
             self._wake_if_due(will_pop=False)
 
     def _run_task(self, action: RunTask, will_pop: bool) -> None:
@@ -266,21 +291,65 @@ class SyncRun(Run):
         if self.hub.is_stopping or self.finish is not None:
             self.request_close("abandoned", "the enclosing run was closed")
             return
-        if task.timeout is not None:
-            self.report(TaskBegan(task, task.attempt), will_pop=will_pop)
         here = HereNow(self, task)
         self.attempts[task] = here
+        is_timed = task.timeout is not None or self.is_limited
+        if is_timed and not self._begin_timed(here, will_pop):
+            return
         report = self.base.copy().run(self._attempt, here, action)
-        self.attempts.pop(task, None)
-        self.report(report, will_pop=will_pop)
+        if is_timed:
+            self._end_timed(here)
+        else:
+            self.attempts.pop(task, None)
+        if report is not None:
+            self.report(report, will_pop=will_pop)
         if self.hub.wants:
             self._run_handlers()
 
-    def _attempt(self, here: HereNow, action: RunTask) -> Report:
+    def _begin_timed(self, here: HereNow, will_pop: bool) -> bool:
+        """Let the time of an attempt count from now; say whether it may run, for the run's time may be up already."""
+        here.watch_progress()
+        self.report(TaskBegan(here.task, here.attempt), will_pop=will_pop)
+        with self.lock:
+            may_run = here.task.is_running and not here.is_given_up
+        if not may_run:
+            self._end_timed(here)
+        return may_run
+
+    def _end_timed(self, here: HereNow) -> None:
+        with self.lock:
+            # If it was given up, another attempt may be running under the same task.
+            is_lost = self.attempts.get(here.task) is not here
+            if not is_lost:
+                del self.attempts[here.task]
+        if is_lost:
+            with self._bell:
+                self._lost -= 1
+
+    def _lose(self, task: Task) -> HereNow | None:
+        """Take a task's attempt, which is to be given up, off those under way; None if it has ended just now."""
+        with self.lock:
+            here = self.attempts.pop(task, None)
+        if here is not None:
+            with self._bell:
+                self._lost += 1
+                self._bell.notify_all()
+        return here
+
+    def _announce_start(self, action: RunTask) -> bool:
+        """Publish that an attempt starts, unless another thread has closed the run and thereby announced the task's end."""
+        with self.lock:
+            if action.task.is_finished:
+                return False
+            for event in action.started:
+                self.hub.enter(event)
+        return True
+
+    def _attempt(self, here: HereNow, action: RunTask) -> Report | None:
         """Run one attempt; called inside the task's own Context, which is thrown away afterwards."""
         CURRENT.set(here)
-        for event in action.started:
-            self.hub.enter(event)
+        if action.started and not self._announce_start(action):
+            return None
         flow = attempt_flow(here)
         try:
             call = next(flow)
@@ -305,21 +374,32 @@ class SyncRun(Run):
 
     def cancel_task(self, task: Task) -> None:
         """Drop a task that has not begun; a thread that runs cannot be stopped, its report will tell."""
+        if self._drop(task):
+            self.report(TaskCancelled(task, task.attempt))
+
+    def _drop(self, task: Task) -> bool:
+        """Take a task that has not begun off its queue; say whether there was one."""
         for action in [*self._ready, *self._planned]:
             if action.task is task:
                 try:
                     (self._ready if action in self._ready else self._planned).remove(action)
                 except ValueError:  # it began just now
-                    return
-                self.report(TaskCancelled(task, task.attempt))
-                return
+                    return False
+                return True
+        return False
 
     def time_out(self, action: TimeOut) -> None:
         """Go on without a thread that cannot be stopped; its late report will be ignored."""
-        here = self.attempts.pop(action.task, None)
-        if here is not None:
-            here.close_child_runs("cancelled", "timeout")
-            self.report(failure_report(here, action.error))
+        if (here := self._lose(action.task)) is not None:
+            self.fail_attempt(here, action.error)
+
+    def stop(self, action: StopRun) -> None:
+        """Go on without the threads that run, as at the time limit of a node, and end the run."""
+        for task in action.tasks:
+            self._drop(task)
+            if (here := self._lose(task)) is not None:
+                here.give_up("cancelled", action.reason)
+        self.report(CloseRequested("failed", action.reason, action.error))
 
     # --- saves, deadlines, futures -------------------------------------------------------------------------
 
@@ -330,51 +410,13 @@ class SyncRun(Run):
             store_at_once(self, saves, will_pop=will_pop)
             return
         if not self.saver.does_io or any(action.is_awaited for action in saves):
-            self._save_here(saves, will_pop)
-            return
-        with self._bell:
-            self._backlog.extend(saves)
-            if self._is_saving:
-                return
-            self._is_saving = True
-        try:
-            workers.submit(self._save_backlog)
-        except RuntimeError:  # no more threads
-            self._save_backlog()
-
-    def _save_here(self, saves: list[SaveCheckpoint | SaveWrites], will_pop: bool) -> None:
-        if not self.launch.takes_turns:
-            run_flow(store(self, saves, will_pop=will_pop))
-            return
-        with self._bell:
-            self._storing += 1
-        try:
-            run_flow(store(self, saves, will_pop=will_pop))
-        finally:
-            with self._bell:
-                self._storing -= 1
-            self.give_turn_back()
+            self._backlog.store_here(self, saves, will_pop=will_pop)
+        else:
+            self._backlog.add(self, saves)
 
     def is_saving(self) -> bool:
         """Say whether something is being stored, or will be."""
-        with self._bell:
-            return self._is_saving or self._storing > 0
-
-    def _save_backlog(self) -> None:
-        while self._save_group():
-            pass
-        self.give_turn_back()
-
-    def _save_group(self) -> bool:
-        """Store some of the backlog; say whether there was any."""
-        with self._bell:
-            if not self._backlog:
-                self._is_saving = False
-                self._bell.notify_all()
-                return False
-            group = [self._backlog.popleft() for _ in range(min(len(self._backlog), GROUP_SIZE))]
-        run_flow(store(self, group, will_pop=False))
-        return True
+        return self._backlog.is_busy()
 
     def wake_at(self, at_ns: int) -> None:
         """Shorten the wait of whoever watches the clock."""
@@ -407,29 +449,50 @@ class SyncRun(Run):
         run_to_completion(self.hub)
         self.close_if_fatal()
 
+    def _leave_handlers_to_a_worker(self) -> None:
+        """See to it that async handlers hear of the end though this thread does not wait; a nested run's root will."""
+        if self.launch.is_root and self.hub.has_awaitables:
+            with suppress(RuntimeError):  # the system gives no more threads, or the process ends
+                workers.submit(self._run_handlers)
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def _conclude(self) -> None:
         """Wait for background saves, then announce the end."""
-        with self._bell:
-            while self._is_saving:
-                self._bell.wait()
+        self.wait_for_saves()
         run_flow(self.leaving())
         self.end()
         self._run_handlers()
         self.note_fatal()
 
+    def wait_for_saves(self) -> None:
+        """Wait for what is being saved in the background."""
+        self._backlog.wait()
+
+    def runs_inside(self) -> list[SyncRun]:
+        """Return the runs that code of this run has started and not ended: a thread that hangs will not see to their saves."""
+        children = [run for here in tuple(self.attempts.values()) for run in here.child_runs if isinstance(run, SyncRun)]
+        return [*children, *(run for child in children for run in child.runs_inside())]
+
     def close(self, status: RunStatus, reason: str, error: BaseException | None = None) -> None:
         """End the run now. Spans are ended before this waits for the bodies that still run."""
-        self.request_close(status, reason, error)
-        if not self._waits_at_close:
+        try:
+            inside = self.runs_inside()
+            self.request_close(status, reason, error)
+            if self._waits_at_close:
+                self._conclude()
+                for run in inside:
+                    run.wait_for_saves()
+        finally:  # whatever is pressed meanwhile
+            self.finish = self.finish or Finish(status, error=error, reason=reason)
             self.end()
+        if not self._waits_at_close:
+            self._leave_handlers_to_a_worker()
             return
-        self._conclude()
-        if threading.get_ident() in self._workers:
-            return  # a node closes the stream it belongs to
+        if not self._waits_for_bodies or threading.get_ident() in self._workers:
+            return  # a node may close the stream it belongs to
         with self._bell:
-            while self._busy:
+            while self._busy > self._lost:
                 self._bell.wait()
 
     def abandon(self) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver
@@ -87,8 +89,8 @@ def give_back(turn: Turn, error: BaseException) -> Flow[None]:
         turn.drop()
 
 
-def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
-    """Queue up for a thread and wait until nobody is before.
+def take_turn(saver: BaseCheckpointSaver, thread_id: str, seconds_left: Callable[[], float] = lambda: inf) -> Flow[Turn]:
+    """Queue up for a thread and wait until nobody is before; *seconds_left* says how long, or raises what ends the wait.
 
     Raises:
         NotImplementedError: the saver keeps no queues.
@@ -101,7 +103,7 @@ def take_turn(saver: BaseCheckpointSaver, thread_id: str) -> Flow[Turn]:
             if place == "gone":  # this process was not heard of for too long, and others have passed
                 turn.drop()
                 turn = yield from ask(_Join(saver, thread_id))
-            yield from ask(Wait(wait_s))
+            yield from ask(Wait(min(wait_s, seconds_left())))
             wait_s = min(wait_s * 1.5, _LONGEST_WAIT_S)
     except BaseException as error:
         yield from give_back(turn, error)

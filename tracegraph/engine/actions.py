@@ -20,6 +20,7 @@ __all__ = [
     "RunTask",
     "SaveCheckpoint",
     "SaveWrites",
+    "StopRun",
     "TimeOut",
     "WakeAt",
 ]
@@ -47,6 +48,18 @@ class TimeOut:
     task: Task
     attempt: int
     error: NodeTimeoutError
+
+
+@dataclass(slots=True)
+class StopRun:
+    """Abandon these tasks' attempts, then report :class:`CloseRequested`: a time limit of the run is reached.
+
+    The engine has given them up already, so none of their reports counts.
+    """
+
+    tasks: tuple[Task, ...]
+    error: BaseException
+    reason: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +109,7 @@ class Finish:
     """Every failure of the last superstep, in task order; ``error`` is the first."""
 
 
-Action: TypeAlias = RunTask | CancelTask | TimeOut | SaveCheckpoint | SaveWrites | WakeAt | ResolveCall | Finish
+Action: TypeAlias = RunTask | CancelTask | TimeOut | StopRun | SaveCheckpoint | SaveWrites | WakeAt | ResolveCall | Finish
 
 
 class Decision:

@@ -147,6 +147,7 @@ class Announcer:
                 TaskEnded(
                     self.run_id, self.ns, task.step, at_ns, task.id, node.name, status, task.writes, task.result, error,
                     task.interrupts, node.is_hidden, task.attempt, reason, task.call is not None,
+                    None if task.caller is None else task.caller.id,
                 )
             )  # fmt: skip
 

@@ -13,7 +13,9 @@ from typing import Any
 from tracegraph.channels.base import BaseChannel
 from tracegraph.channels.delta import DeltaLog, DeltaSnapshot
 from tracegraph.constants import MISSING, SKIPPED_WRITES, TASKS, UNCHANGED
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.reshaping import reshaped
+from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.task import Task
 from tracegraph.engine.topology import Topology
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
@@ -40,9 +42,11 @@ class ChannelStore:
         "changed",
         "growing",
         "grown",
+        "is_saved",
         "live",
         "next_version",
         "seen",
+        "size",
         "states",
         "top",
         "topology",
@@ -51,10 +55,20 @@ class ChannelStore:
         "versions",
     )
 
-    def __init__(self, topology: Topology, next_version: Callable[[Version | None], Version], *, is_saved: bool = True) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        next_version: Callable[[Version | None], Version],
+        *,
+        is_saved: bool = True,
+        size: StateSize | None = None,
+    ) -> None:
         self.topology = topology
-        self.growing = topology.growing if is_saved else frozenset()
-        """Channels of which savers may store what was added."""
+        self.is_saved = is_saved
+        self.size = size
+        """What admits changes, where there is a limit."""
+        self.growing = topology.growing if is_saved or size is not None else frozenset()
+        """Channels of which it matters what was added: savers may store that instead, and sizes are counted by it."""
         self.next_version = next_version
         self.values: dict[str, Any] = topology.fresh_values()
         self.states: dict[str, Any] = {name: topology.channels[name].initial() for name in topology.held}
@@ -107,6 +121,7 @@ class ChannelStore:
 
         Raises:
             InvalidUpdateError: a channel cannot take its writes; no channel is changed then.
+            StateSizeError: the state would become too large; nor then.
         """
         overlay: dict[str, Any] = {}
         for task in tasks if self.topology.node_consumes else ():
@@ -119,6 +134,8 @@ class ChannelStore:
             for name in self.topology.finishes:
                 self._note(overlay, name, self.topology.channels[name].finished(self._state(overlay, name)))
         seen = self._seen_by(tasks)
+        if self.size is not None and overlay:
+            self.size.admit(overlay, self._grown_now, self.versions, self._state)
         updated = self._commit(overlay, is_step=is_step)
         self.seen.update(seen)
         return updated
@@ -199,7 +216,7 @@ class ChannelStore:
             self.updated = frozenset()
             return self.updated
         self.top = version = self.next_version(self.top)
-        if self.growing:
+        if self.growing and self.is_saved:
             self._note_growth(overlay)
         self.changed.update(overlay)
         self.versions.update(dict.fromkeys(overlay, version))
@@ -255,7 +272,7 @@ class ChannelStore:
         trial = ChannelStore.__new__(ChannelStore)
         trial.topology, trial.next_version = self.topology, lambda current: current  # type: ignore[assignment,return-value]
         trial.values, trial.states, trial.live = self.values, self.states, self.live
-        trial.changed, trial.grown, trial.growing = set(), {}, frozenset()
+        trial.changed, trial.grown, trial.growing, trial.size = set(), {}, frozenset(), None
         trial.versions, trial.seen, trial.top, trial.updated = dict(self.versions), dict(self.seen), self.top, self.updated
         trial.apply(tasks, groups, is_step=False)
         return trial.values
@@ -290,4 +307,4 @@ def _name_writers(error: Exception, channel: str, groups: Sequence[WriteGroup]) 
     if isinstance(error, InvalidUpdateError):
         error.channel = error.channel or channel
         error.writers = error.writers or writers
-    error.add_note(f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")
+    add_note(error, f"while channel {channel!r} took the writes of {', '.join(map(repr, writers))}; no channel was changed")

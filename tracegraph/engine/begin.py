@@ -9,6 +9,7 @@ from tracegraph.constants import BRANCH_PREFIX, END, INPUT, INTERRUPT, NULL_TASK
 from tracegraph.engine.actions import Decision
 from tracegraph.engine.identity import path_text
 from tracegraph.engine.settings import Begin
+from tracegraph.engine.state_size import told_of_step
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.updates import command_pairs
 from tracegraph.engine.views import isolated
@@ -53,7 +54,8 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
     _announce_ignored(engine, decision, ignored, at_ns)
     # What an earlier run left pending is dropped: its triggers count as seen, its writes as none.
     discarded = engine.plan() if has_state else []
-    updated_now = engine.store.apply(discarded, [(INPUT, writes)], is_step=bool(discarded))
+    with told_of_step(engine.step):
+        updated_now = engine.store.apply(discarded, [(INPUT, writes)], is_step=bool(discarded))
     engine.store.seen[INPUT] = {}
     engine.pending.clear()
     engine.is_touched = engine.is_touched or bool(updated_now & engine.topology.output_keys)
@@ -104,7 +106,8 @@ def _announce_ignored(engine: Engine, decision: Decision, ignored: Iterable[str]
 
 def _apply_outside_step(engine: Engine, writer: str, writes: list[Write]) -> None:
     before = engine.store.updated
-    updated = engine.store.apply((), [(writer, writes)], is_step=False)
+    with told_of_step(engine.step):
+        updated = engine.store.apply((), [(writer, writes)], is_step=False)
     # Both what the last step and what this command changed can trigger nodes now.
     engine.store.updated = None if before is None else before | updated
 

@@ -10,6 +10,7 @@ from tracegraph.engine.actions import Decision, ResolveCall
 from tracegraph.engine.identity import call_suffix, path_text, task_namespace
 from tracegraph.engine.reports import TaskCalled
 from tracegraph.engine.task import Task
+from tracegraph.engine.task_limit import count_tasks
 
 if TYPE_CHECKING:
     from tracegraph.engine.engine import Engine
@@ -19,6 +20,8 @@ __all__ = ["adopt_call"]
 
 def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: int) -> None:
     """Run a called function as a child of its caller, or hand back what a task of that id returned before.
+
+    Where the limit of tasks allows no more, the call fails and was none.
 
     Ids count from 0 in every attempt, so a retry and a resume find the children that finished.
     """
@@ -34,22 +37,24 @@ def adopt_call(engine: Engine, decision: Decision, report: TaskCalled, at_ns: in
         report.child = known
         decision.actions.append(ResolveCall(known))
         return
+    is_known = engine.pending.recall(child)
+    if not is_known and (refusal := count_tasks(engine, [child])) is not None:
+        child.status, child.error = "failed", refusal
+        decision.actions.append(ResolveCall(child))
+        return
     has_unfinished = any(not other.is_finished for other in caller.children or ())
     caller.children = [*(caller.children or ()), child]
     child.planned_at_ns = at_ns
     engine.open_tasks += 1
-    if engine.pending.recall(child):
-        child.caller = None
+    if not has_unfinished:
+        # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
+        engine.running -= 1
+    if is_known:
         engine.settle(decision, child, "cached", at_ns)
-        child.caller, child.status = caller, "completed"
-        decision.actions.append(ResolveCall(child))
         return
     if child.answers and not child.is_answer_held:
         # Stored before the task runs again: an answer given once must survive a crash.
         engine.saving.save_writes(decision, child.id, child.path_str, [(RESUME, list(child.answers))])
-    if not has_unfinished:
-        # A caller that waits for its children holds no slot of max_concurrency, else a limit of 1 would hang.
-        engine.running -= 1
     engine.queue.append(child)
     engine.hand_out(decision)
 

@@ -16,14 +16,28 @@ from tracegraph.types import Interrupt
 if TYPE_CHECKING:
     from tracegraph.engine.engine import Engine
 
-__all__ = ["finish", "finish_stopped_step"]
+__all__ = ["finish", "finish_stopped_step", "first_failures"]
+
+
+def first_failures(engine: Engine) -> list[BaseException]:
+    """Return what the superstep's tasks failed with for good, in task order, each handler's before what it was to handle.
+
+    Of several failures the first in task order is raised, not the first to arrive: runs can be compared. What a task fails
+    with because it was cancelled for another's failure comes last.
+    """
+    failed = sorted(engine.failures, key=lambda task: (task.is_stopped, task.path_str))
+    return [
+        error
+        for task in failed
+        for error in (task.error, None if task.handles is None else task.handles.error)
+        if error is not None
+    ]
 
 
 def finish_stopped_step(engine: Engine, decision: Decision, at_ns: int) -> None:
     """End a run whose superstep settled without being applied: failure, hand-over, cancellation, pause, in this order."""
     if engine.failures:
-        # Of several failures the first in task order is raised, not the first to arrive: runs can be compared.
-        errors = [task.error for task in sorted(engine.failures, key=lambda t: t.path_str) if task.error is not None]
+        errors = first_failures(engine)
         finish(engine, decision, "failed", at_ns, error=errors[0], errors=tuple(errors))
     elif engine.handed_over is not None:
         status: RunStatus = "drained" if isinstance(engine.handed_over, GraphDrained) else "handed_over"

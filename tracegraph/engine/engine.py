@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, Final, Literal
 
 from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN, TRACE
-from tracegraph.engine.actions import CancelTask, Decision, Finish, ResolveCall, RunTask, WakeAt
+from tracegraph.engine.actions import Decision, Finish, ResolveCall, RunTask, WakeAt
 from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
@@ -20,6 +20,7 @@ from tracegraph.engine.calls import adopt_call
 from tracegraph.engine.ending import finish
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.invariants import check_engine
+from tracegraph.engine.limits import Limits, check_limits, note_began
 from tracegraph.engine.pending import PendingWrites
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.reports import (
@@ -39,12 +40,14 @@ from tracegraph.engine.reports import (
 )
 from tracegraph.engine.saving import Saving
 from tracegraph.engine.settings import Begin, RunSettings
+from tracegraph.engine.state_size import StateSize
 from tracegraph.engine.stepping import end_superstep, start_superstep
+from tracegraph.engine.stopping import drop_calls, settle_cancelled, stop_calls, stop_others
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.timeouts import arm_timeout, check_timeout
 from tracegraph.engine.topology import Topology
-from tracegraph.errors import EngineBug, InvalidAnswerError, NodeCancelledError, NodeTimeoutError
-from tracegraph.events import TaskStatus
+from tracegraph.errors import EngineBug, InvalidAnswerError, TaskLimitError
+from tracegraph.events import RunStatus, TaskStatus
 from tracegraph.types import Interrupt
 
 __all__ = ["Engine"]
@@ -71,6 +74,7 @@ class Engine:
         "is_interrupted",
         "is_resuming",
         "is_touched",
+        "limits",
         "open_tasks",
         "pending",
         "phase",
@@ -89,7 +93,9 @@ class Engine:
     def __init__(self, topology: Topology, settings: RunSettings) -> None:
         self.topology = topology
         self.settings = settings
-        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None)
+        limit = settings.size_limit
+        size = None if limit is None else StateSize(limit, topology.channels)
+        self.store = ChannelStore(topology, settings.next_version, is_saved=settings.durability is not None, size=size)
         self.announce = Announcer(settings)
         self.history: deque[Report] | None = deque(maxlen=20) if settings.is_checked else None
         """The last reports, for the text of an :class:`EngineBug`."""
@@ -117,6 +123,7 @@ class Engine:
         self.is_touched = False
         """Whether the run has output: an output channel changed, or the run goes on from a checkpoint."""
         self.drain_reason: str | None = None
+        self.limits = Limits.of(settings)
         self.producers: tuple[str, ...] = ()
         """For each pending Send, the task that sent it."""
         self.saving: Saving
@@ -137,6 +144,8 @@ class Engine:
         self.pending = PendingWrites(begin)
         begin_run(self, decision, begin, at_ns)
         self.phase = "between"
+        if self.limits is not None:
+            self.limits.ask_to_wake(decision)
         self.advance(decision, at_ns)
         return decision
 
@@ -173,6 +182,8 @@ class Engine:
                 self._cancelled(decision, report, at_ns)
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
+                    report.task.has_begun = True
+                    note_began(self, decision, at_ns)
                     arm_timeout(decision, report.task, at_ns)
             case AnswerTaken():
                 self._answer_taken(decision, report)
@@ -181,7 +192,7 @@ class Engine:
             case SaveEnded():
                 self._save_ended(decision, report, at_ns)
             case Woke():
-                self._woke(decision, at_ns)
+                self._woke(decision, report, at_ns)
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
             case CloseRequested():  # pragma: no branch  # the last of a closed union
@@ -190,7 +201,8 @@ class Engine:
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
         if report.error is not None:
-            finish(self, decision, "failed", at_ns, error=report.error, reason=SAVE_FAILED)
+            status, reason = _end_by(report.error)
+            finish(self, decision, status, at_ns, error=report.error, reason=reason)
         else:
             self.advance(decision, at_ns)
 
@@ -206,10 +218,10 @@ class Engine:
         if not self._is_current(task, report.attempt):
             self.announce.ignored(decision, task, report.attempt, type(report).__name__, at_ns)
             return False
-        self._leave(task)
+        self.leave(task)
         return True
 
-    def _leave(self, task: Task) -> None:
+    def leave(self, task: Task) -> None:
         """Take a task's attempt off the count of running ones; one with unfinished children is off it already."""
         task.is_running = False
         if task.children is None or all(child.is_finished for child in task.children):
@@ -234,10 +246,11 @@ class Engine:
         task, error = report.task, report.error
         if not self._arrived(decision, report, at_ns):
             return
-        if isinstance(error, NodeTimeoutError):  # nobody waits any longer, not for its calls either
-            self._drop_children(decision, task, at_ns)
+        task.is_stopped = report.is_stopped and not report.is_given_up
+        if report.is_given_up:  # nobody waits any longer, not for its calls either
+            drop_calls(self, decision, task, at_ns)
         else:
-            self._stop_children(decision, task, at_ns)
+            stop_calls(self, decision, task, at_ns)
         delay_s = None
         if (
             report.policy is not None
@@ -251,9 +264,11 @@ class Engine:
         task.writes = []
         if delay_s is not None:
             task.attempt += 1
+            task.deadline_ns = None
             task.is_follow_up = True
             task.retry_at_ns = at_ns + int(delay_s * 1e9)
             decision.actions.append(WakeAt(task.retry_at_ns))
+            self.hand_out(decision)  # its place is free meanwhile
             return
         self.fail(decision, task, error, at_ns, report.trace)
         self.advance(decision, at_ns)
@@ -261,17 +276,21 @@ class Engine:
     def fail(self, decision: Decision, task: Task, error: BaseException, at_ns: int, trace: tuple[str, ...] = ()) -> None:
         """Settle a task as failed for good; its handler takes over, its caller learns of it, or the run stops."""
         task.error = error
+        if task.handles is not None and error.__cause__ is None and error is not task.handles.error:
+            error.__cause__ = task.handles.error  # of the two it is the one to be raised, and must not hide the other
         writes: list[tuple[str, Any]] = [(ERROR, error), *self._beside(task, trace)]
-        is_refusal = isinstance(error, InvalidAnswerError)  # the caller's fault, so no handler makes up for it
-        if task.node.error_handler is not None and not is_refusal:
+        is_refusal = isinstance(error, InvalidAnswerError)
+        # Both are the caller's to mend, so no handler makes up for them, and a resumed run does the task again.
+        is_for_caller = is_refusal or isinstance(error, TaskLimitError)
+        if task.node.error_handler is not None and not is_for_caller:
             writes.insert(1, (ERROR_SOURCE_NODE, task.node.name))
         self.saving.save_writes(decision, task.id, task.path_str, writes)
         self.settle(decision, task, "failed", at_ns)
-        if task.caller is not None or (not is_refusal and hand_to_handler(self, decision, task, error, at_ns)):
+        if task.caller is not None or (not is_for_caller and hand_to_handler(self, decision, task, error, at_ns)):
             return
         self.failures.append(task)
         if not is_refusal:
-            self._stop_others(decision, at_ns)
+            stop_others(self, decision, at_ns)
 
     def _answer_taken(self, decision: Decision, report: AnswerTaken) -> None:
         task = report.task
@@ -298,16 +317,16 @@ class Engine:
 
     def _handed_over(self, decision: Decision, report: TaskHandedOver, at_ns: int) -> None:
         if self._arrived(decision, report, at_ns):
-            self._drop_children(decision, report.task, at_ns)
+            drop_calls(self, decision, report.task, at_ns)
             report.task.writes = []
             self.handed_over = self.handed_over or report.error
             self.settle(decision, report.task, "handed_over", at_ns)
-            self._stop_others(decision, at_ns)
+            stop_others(self, decision, at_ns)
             self.advance(decision, at_ns)
 
     def _aborted(self, decision: Decision, report: TaskAborted, at_ns: int) -> None:
         if self._is_current(report.task, report.attempt):
-            self._leave(report.task)
+            self.leave(report.task)
             report.task.error = report.error
             finish(self, decision, "cancelled", at_ns, error=report.error, reason=type(report.error).__name__)
 
@@ -315,17 +334,10 @@ class Engine:
         task = report.task
         if not self._is_current(task, report.attempt):
             return
-        self._leave(task)
+        self.leave(task)
         self.is_cut_short = self.is_cut_short or task.caller is None
-        self._settle_cancelled(decision, task, at_ns)
+        settle_cancelled(self, decision, task, at_ns)
         self.advance(decision, at_ns)
-
-    def _settle_cancelled(self, decision: Decision, task: Task, at_ns: int) -> None:
-        self._stop_children(decision, task, at_ns)
-        task.writes = []
-        cause, reason = ("its caller ended", "caller_ended") if task.is_orphan else ("a sibling ended the run", "sibling_error")
-        task.error = NodeCancelledError(task.node.name, f"node {task.node.name!r} was cancelled because {cause}")
-        self.settle(decision, task, "cancelled", at_ns, reason=reason)
 
     def settle(self, decision: Decision, task: Task, status: TaskStatus, at_ns: int, reason: str | None = None) -> None:
         """Close a task: it is announced, its caller's future is resolved."""
@@ -349,50 +361,6 @@ class Engine:
         """Return what is stored beside a pause or failure: the answers so far, and what a resume links to."""
         answers = task.answers[:-1] if task.is_answer_held else task.answers
         return [*([(RESUME, list(answers))] if answers else []), *([(TRACE, trace)] if trace else [])]
-
-    # --- stopping what need not go on ----------------------------------------------------------------------
-
-    def _stop_others(self, decision: Decision, at_ns: int) -> None:
-        """Fail fast: what has not begun never begins; what can be cancelled is."""
-        while self.queue:
-            self._settle_cancelled(decision, self.queue.popleft(), at_ns)
-        for task in self.everyone():
-            if task.is_running and not task.is_orphan:
-                decision.actions.append(CancelTask(task))
-            elif task.retry_at_ns is not None:
-                task.retry_at_ns = None
-                self._settle_cancelled(decision, task, at_ns)
-
-    def _stop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
-        """Stop what a failed or cancelled attempt called, as siblings of a failure are stopped: what ends all the same counts.
-
-        A thread cannot be stopped, and what it does is done: the next attempt, or a resumed run, finds its result.
-        """
-        for child in caller.children or ():
-            if child.is_running and not child.is_orphan:
-                child.is_orphan = True
-                decision.actions.append(CancelTask(child))
-            elif not child.is_running and not child.is_finished:
-                child.is_orphan = True
-                child.retry_at_ns = None
-                if child in self.queue:
-                    self.queue.remove(child)
-                self._settle_cancelled(decision, child, at_ns)
-
-    def _drop_children(self, decision: Decision, caller: Task, at_ns: int) -> None:
-        """Abandon what an attempt called that is not waited for any longer; its reports will be ignored."""
-        for child in caller.children or ():
-            if child.is_finished:
-                continue
-            if child in self.queue:
-                self.queue.remove(child)
-            elif child.is_running:
-                self._leave(child)
-                decision.actions.append(CancelTask(child))
-            child.retry_at_ns = None
-            self._drop_children(decision, child, at_ns)
-            self.settle(decision, child, "cancelled", at_ns, reason="caller_ended")
-        caller.children = None
 
     def everyone(self) -> list[Task]:
         """Return the superstep's tasks with the ones they called."""
@@ -439,10 +407,12 @@ class Engine:
             store, Superstep(checkpoint, settings.ns, self.step, self.stop, self.topology, store.values, store.states)
         )
 
-    def _woke(self, decision: Decision, at_ns: int) -> None:
+    def _woke(self, decision: Decision, report: Woke, at_ns: int) -> None:
+        if check_limits(self, decision, at_ns):
+            return
         for task in self.everyone():
             if task.deadline_ns is not None and task.is_running:
-                check_timeout(decision, task, at_ns)
+                check_timeout(decision, task, at_ns, report.progress.get(task, 0))
             if task.retry_at_ns is not None:
                 self._retry(decision, task, at_ns)
         self.hand_out(decision)
@@ -454,12 +424,24 @@ class Engine:
             decision.actions.append(WakeAt(task.retry_at_ns))
         elif not task.has_open_calls():
             task.retry_at_ns = None
+            task.has_begun = False
             task.children = None
             self.queue.append(task)
 
     def _late(self, decision: Decision, report: Report, at_ns: int) -> None:
         """Take a report that came after the end: only saves still count, and one that failed fails the run after all."""
+        is_left_behind = self.limits is not None and self.limits.is_reached
+        if is_left_behind and isinstance(report, TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver):
+            self.announce.ignored(decision, report.task, report.attempt, type(report).__name__, at_ns)
         if isinstance(report, SaveEnded):
             self.saving.ended(decision, report.order, report.error, at_ns)
             if report.error is not None:
-                decision.actions.append(Finish("failed", error=report.error, reason=SAVE_FAILED))
+                status, reason = _end_by(report.error)
+                decision.actions.append(Finish(status, error=report.error, reason=reason))
+
+
+def _end_by(error: BaseException) -> tuple[RunStatus, str]:
+    """Return how a run ends by what a save raised: Ctrl-C in the middle of one is no failure of the saver."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return "cancelled", type(error).__name__
+    return "failed", SAVE_FAILED

@@ -8,6 +8,7 @@ from tracegraph.constants import NODE_ERROR_HANDLER, PUSH
 from tracegraph.engine.actions import Decision
 from tracegraph.engine.identity import handler_suffix, path_text
 from tracegraph.engine.task import Task
+from tracegraph.engine.task_limit import count_tasks
 from tracegraph.engine.views import task_input
 from tracegraph.errors import NodeError
 from tracegraph.events import ErrorHandled
@@ -19,7 +20,10 @@ __all__ = ["hand_to_handler"]
 
 
 def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: BaseException, at_ns: int) -> bool:
-    """Queue the failed task's error handler, if its node has one; say whether it has."""
+    """Queue the failed task's error handler, if its node has one; say whether it has.
+
+    One that the limit of tasks does not allow leaves the failed task with a TaskLimitError; a resumed run begins with it.
+    """
     name = failed.node.error_handler
     if name is None or not isinstance(error, Exception):
         return False
@@ -37,6 +41,11 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
     handler.input = task_input(handler)
     handler.handles = NodeError(failed.node.name, error)
     handler.planned_at_ns = at_ns
+    is_known = engine.pending.recall(handler)
+    if not is_known and (refusal := count_tasks(engine, [handler])) is not None:
+        refusal.__cause__ = error
+        failed.error = refusal
+        return False
     failed.is_handled = True
     failed.writes = []
     engine.tasks.append(handler)
@@ -45,7 +54,7 @@ def hand_to_handler(engine: Engine, decision: Decision, failed: Task, error: Bas
         decision.events.append(
             ErrorHandled(settings.run_id, settings.ns, engine.step, at_ns, failed.id, failed.node.name, name, error)
         )
-    if not engine.pending.recall(handler):
+    if not is_known:
         engine.queue.append(handler)
     else:
         engine.settle(decision, handler, "cached", at_ns)

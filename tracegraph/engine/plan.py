@@ -79,9 +79,5 @@ def _push_task(at: Superstep, send: Any, index: int) -> Task:
     task.is_mapped = False
     task.input = task_input(task)
     if (timeout := getattr(send, "timeout", None)) is not None:
-        if timeout.idle_timeout is not None:
-            raise InvalidUpdateError(
-                "a Send with an idle_timeout is not supported yet: use run_timeout", node=send.node, step=at.step
-            )
         task.timeout = timeout
     return task

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tracegraph.engine.node import Node
@@ -64,6 +64,10 @@ class TaskFailed:
     jitter: float = 0.0
     trace: tuple[str, ...] = ()
     """W3C traceparents of the task's span and of the root's, for whoever resumes this."""
+    is_stopped: bool = False
+    """It was being cancelled, and failed for that: in its clean-up, say."""
+    is_given_up: bool = False
+    """Its own time was up, so its code and what that called are left to themselves: their reports will not count."""
 
 
 @dataclass(slots=True)
@@ -127,6 +131,9 @@ class SaveEnded:
 @dataclass(slots=True)
 class Woke:
     """The time a :class:`~tracegraph.engine.actions.WakeAt` asked for has come."""
+
+    progress: Mapping[Task, int] = field(default_factory=dict)
+    """When attempts with an idle limit last gave a sign of progress: asked for here, and not told of at each sign."""
 
 
 @dataclass(slots=True)

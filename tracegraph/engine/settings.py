@@ -7,15 +7,38 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tracegraph.engine.state_size import SizeLimit
 from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
-__all__ = ["Begin", "RunSettings"]
+__all__ = ["Begin", "Deadline", "RunSettings", "nanoseconds"]
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a time limit in nanoseconds; what is longer than centuries is as good as centuries, and can be counted.
+
+    >>> nanoseconds(0.5)
+    500000000
+    """
+    return int(min(seconds, 1e10) * 1e9)
+
+
+@dataclass(slots=True, frozen=True)
+class Deadline:
+    """When a run must be over, and what it was given."""
+
+    began_ns: int
+    limit_s: float
+
+    @property
+    def due_ns(self) -> int:
+        """When its time is up."""
+        return self.began_ns + nanoseconds(self.limit_s)
 
 
 @dataclass(slots=True, kw_only=True)
 class RunSettings:
-    """Fixed for the whole run; no live object but the two functions the saver and the driver supply."""
+    """Fixed for the whole run; no live object but the functions the saver and the driver supply."""
 
     run_id: UUID
     ns: str = ""
@@ -42,8 +65,15 @@ class RunSettings:
     """What the run's checkpoints say beside source, step and parents."""
     is_checked: bool = False
     """Check the invariants after every report."""
+    count_tasks: Callable[[int], tuple[int, int] | None] | None = None
+    """Counts so many tasks of the run tree; if that is over its limit none, and returns the limit and how many had begun."""
+    size_limit: SizeLimit | None = None
     is_strict: bool = False
     """An unknown key of an input or return value is an error."""
+    step_timeout: float | None = None
+    """Seconds a superstep may take."""
+    deadline: Deadline | None = None
+    """When the whole run must be over; of nested runs, those it was given to."""
 
 
 @dataclass(slots=True, kw_only=True)

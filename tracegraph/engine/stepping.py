@@ -10,8 +10,10 @@ from tracegraph.engine.actions import Decision
 from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.ending import finish, finish_stopped_step
 from tracegraph.engine.handlers import hand_to_handler
+from tracegraph.engine.limits import check_limits
 from tracegraph.engine.task import Task
-from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
+from tracegraph.engine.task_limit import count_tasks, tasks_to_count
+from tracegraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError, StateSizeError
 from tracegraph.events import Drained, Interrupted, StateUpdated, TaskStarted
 
 if TYPE_CHECKING:
@@ -32,11 +34,7 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
         finish(engine, decision, "completed", at_ns)
         return
     engine.tasks = tasks
-    if engine.settings.interrupt_before and _is_breakpoint(engine, engine.settings.interrupt_before, tasks):
-        _pause(engine, decision, "interrupt_before", at_ns)
-        return
-    if engine.drain_reason is not None:
-        _drain(engine, decision, tasks, at_ns)
+    if _stops_before(engine, decision, tasks, at_ns):
         return
     engine.phase = "running"
     if engine.announce.wants_steps:
@@ -54,6 +52,24 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
         engine.queue.extend(tasks)
 
 
+def _stops_before(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: int) -> bool:
+    """Stop the run before a planned superstep if it must: a breakpoint, a drain, a limit; say whether it does."""
+    if engine.settings.interrupt_before and _is_breakpoint(engine, engine.settings.interrupt_before, tasks):
+        _pause(engine, decision, "interrupt_before", at_ns)
+        return True
+    if engine.drain_reason is not None:
+        _drain(engine, decision, tasks, at_ns)
+        return True
+    if engine.limits is not None:
+        engine.limits.step_began_ns = None
+        if check_limits(engine, decision, at_ns):
+            return True
+    refusal = None if engine.settings.count_tasks is None else count_tasks(engine, tasks_to_count(engine, tasks))
+    if refusal is not None:
+        finish(engine, decision, "failed", at_ns, error=refusal)
+    return refusal is not None
+
+
 def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: int) -> None:
     """Hand back what tasks of this superstep did before the run stopped; queue the others."""
     for task in list(tasks):  # handlers join the list meanwhile
@@ -66,7 +82,8 @@ def _recall(engine: Engine, decision: Decision, tasks: Sequence[Task], at_ns: in
             # It failed for good before the stop: only its handler, unless that had finished too, has anything left to do.
             task.error = error
             engine.settle(decision, task, "failed", at_ns)
-            hand_to_handler(engine, decision, task, error, at_ns)
+            if not hand_to_handler(engine, decision, task, error, at_ns):
+                engine.failures.append(task)
             continue
         if len(task.answers) > answered and not task.is_answer_held:
             # Stored before the task runs again: an answer given once must survive a crash.
@@ -88,7 +105,7 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     try:
         updated = store.apply(tasks, groups, is_step=True)
     except Exception as error:  # noqa: BLE001  # reducers are user code
-        if isinstance(error, InvalidUpdateError):
+        if isinstance(error, InvalidUpdateError | StateSizeError):
             error.step = engine.step
         finish(engine, decision, "failed", at_ns, error=error)
         return
@@ -158,9 +175,10 @@ def _stop_at_limit(engine: Engine, decision: Decision, at_ns: int) -> None:
         engine.announce.checkpoint_reached(engine, decision, tasks, at_ns)
     names = tuple(task.node.name for task in tasks)
     error = GraphRecursionError(
-        f"{limit} supersteps were not enough to finish; next would be {', '.join(map(repr, names)) or 'nothing'}. "
-        "Raise recursion_limit in the config, or check the condition that should end the loop",
+        f"{limit} supersteps were not enough to finish; next would be {', '.join(map(repr, names)) or 'nothing'} in step "
+        f"{engine.step}. Raise recursion_limit in the config, or check the condition that should end the loop",
         limit=limit,
+        step=engine.step,
         next_nodes=names,
     )
     finish(engine, decision, "step_limit", at_ns, error=error)

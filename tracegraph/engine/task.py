@@ -67,11 +67,17 @@ class Task:
     is_mapped = True
     """The node's schema makes its input; what a Send carries is the input as it is."""
     retry_at_ns: int | None = None
+    began_ns = 0
+    """When the current attempt began, if its time is limited."""
     deadline_ns: int | None = None
     planned_at_ns = 0
     producer_id: str | None = None
     """The task that sent the Send this one runs for."""
     caller: Task | None = None
+    is_stopped = False
+    """It failed because it was cancelled, so for the failure of another."""
+    has_begun = False
+    """In a run with a limit of time: its attempt is at work, not only handed out."""
     is_orphan = False
     """The attempt that called it has ended before it did."""
     children: list[Task] | None = None

@@ -92,7 +92,6 @@ class RunStarted(BaseEvent):
     parent_run_id: UUID | None
     parent_task_id: str | None
     name: str
-    is_named: bool
     input: Any
     thread_id: str | None
     tags: Sequence[str]
@@ -104,6 +103,8 @@ class RunStarted(BaseEvent):
     """Channels of its output."""
     stream_keys: str | tuple[str, ...] = ()
     """Channels that its streams and snapshots show."""
+    workflow_name: str | None = None
+    """What its workflow is called; None if nobody chose a name."""
 
 
 @dataclass(slots=True)
@@ -191,6 +192,8 @@ class TaskEnded(BaseEvent):
     reason: str | None
     is_call: bool = False
     """It is a call of a task function: ``result`` is what that returned."""
+    caller_id: str | None = None
+    """The task that made the call."""
 
 
 @dataclass(slots=True)
@@ -369,7 +372,10 @@ class UnknownKeyIgnored(BaseEvent):
 
 @dataclass(slots=True)
 class ReportIgnored(BaseEvent):
-    """A report came too late to count: its attempt was cancelled or timed out."""
+    """A report came too late to count: its attempt was cancelled or timed out.
+
+    The one event that may follow its run's end: what a time limit of the run has left behind reports whenever it is done.
+    """
 
     task_id: str
     name: str

@@ -92,6 +92,7 @@ class entrypoint:  # noqa: N801  # a decorator, in lower case as all are
         **deprecated: Any,
     ) -> None:
         context_schema = take_renamed(deprecated, "config_schema", "context_schema", context_schema)
+        retry_policy = take_renamed(deprecated, "retry", "retry_policy", retry_policy)
         check_no_more("entrypoint", deprecated)
         self._timeout = TimeoutPolicy.coerce(timeout)
         self._options: dict[str, Any] = {

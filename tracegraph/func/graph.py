@@ -17,6 +17,12 @@ __all__ = ["EntrypointGraph"]
 class EntrypointGraph(Pregel):
     """A graph of one node, the function; its schemas are the function's annotations."""
 
+    @property
+    def workflow_name(self) -> str:
+        """What traces call the graph: as the function is, though its name as a graph is LangGraph's."""
+        (name,) = self.nodes
+        return name
+
     def get_input_schema(self, config: Any = None) -> type[BaseModel]:  # noqa: ARG002  # as Runnables have it
         """Return a Pydantic model of the input."""
         return value_model(self.channels[START].UpdateType, f"{self.get_name()}Input")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Generic, Literal, Self
 
@@ -295,6 +296,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         transformers: Sequence[Any] | None = None,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        max_state_bytes: int | None = None,
+        step_timeout: float | timedelta | None = None,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Return the graph, ready to run; the builder stays as it is and may be compiled again.
 
@@ -305,6 +308,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         ``concurrent_runs`` says what becomes of runs and updates that come while another is under way on their thread:
         "reject" fails the one that saves second (:class:`ConcurrentRunError`), "queue" lets each wait until those before
         it have ended, in other processes too.
+
+        ``max_state_bytes`` limits the values of a thread's channels, as its saver serialises them (of this graph: a subgraph
+        has a state, and a limit, of its own). What would make them larger fails with :class:`StateSizeError` and changes
+        nothing: an input, an update, a superstep, whose tasks need not run again when it is tried once more.
+        ``step_timeout`` (seconds or a timedelta) limits the time of every superstep, of sync nodes too: a run that exceeds
+        it raises :class:`StepTimeoutError`, keeps what finished nodes wrote, and can be resumed with None.
 
         Raises:
             GraphDefinitionError: with all that is wrong, each naming the node and the way out.
@@ -322,6 +331,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             transformers=transformers,
             is_strict=strict,
             concurrent_runs=concurrent_runs,
+            max_state_bytes=max_state_bytes,
+            step_timeout=step_timeout,
         )
         self.compiled = True
         return compiled

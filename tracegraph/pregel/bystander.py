@@ -42,6 +42,8 @@ def bystander(
         saver=None,
         has_saver=False,
         parent=None,
+        finish=None,
+        attempts={},
         default_retry=(),
         is_checked=is_checking(),
         runtime=Runtime(context=None, store=graph.store),

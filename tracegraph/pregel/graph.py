@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack, overload
 
@@ -68,7 +69,7 @@ class Pregel:
         config: RunnableConfig | None = None,
         stream_mode: str = "values",
         stream_eager: bool = False,
-        step_timeout: float | None = None,
+        step_timeout: float | timedelta | None = None,
         name: str = "LangGraph",
         is_named: bool = False,
         debug: bool | None = None,
@@ -77,6 +78,7 @@ class Pregel:
         auto_validate: bool = True,
         strict: bool = False,
         concurrent_runs: Literal["reject", "queue"] = "reject",
+        max_state_bytes: int | None = None,
         stream_transformers: Sequence[Any] | None = None,
     ) -> None:
         self.nodes: dict[str, Node] = {
@@ -106,6 +108,7 @@ class Pregel:
         self.nested = dict(nested or {})
         self.strict = strict
         self.concurrent_runs = concurrent_runs
+        self.max_state_bytes = max_state_bytes
         self.stream_transformers = checked_factories(stream_transformers)
         refuse_unsupported(self)
         if auto_validate:
@@ -143,6 +146,11 @@ class Pregel:
         return self.interrupt_after if isinstance(self.interrupt_after, str) else sorted(self.interrupt_after)
 
     # --- facts ---------------------------------------------------------------------------------------------
+
+    @property
+    def workflow_name(self) -> str | None:
+        """What traces call the graph: its name, if somebody chose one."""
+        return self.name if self.is_named else None
 
     def get_name(self) -> str:
         """Return the name the graph was compiled with, ``LangGraph`` if nobody chose one."""

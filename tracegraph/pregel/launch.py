@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tracegraph.callbacks.dispatch import HandlerObserver
 from tracegraph.callbacks.hub import Hub, Observer
-from tracegraph.callbacks.manager import handlers_of
+from tracegraph.callbacks.manager import CallbackManager, handlers_of
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.config import RunSpec, ensure_config
 from tracegraph.current import CURRENT
@@ -26,7 +26,7 @@ from tracegraph.errors import InvalidInputError
 from tracegraph.events import RunStarted
 from tracegraph.runtime import RunControl, Runtime, ServerInfo, coerce_context
 from tracegraph.telemetry import attach_here, spans_for_root
-from tracegraph.types import Durability
+from tracegraph.types import Durability, seconds_of
 
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
@@ -46,7 +46,7 @@ class CallArguments(TypedDict, total=False):
     interrupt_after: Sequence[str] | str | None
     durability: Durability | None
     control: RunControl | None
-    """Handle through which the run can be asked to stop between two supersteps."""
+    """Handle through which the run can be asked to stop between two supersteps, and which may limit its time."""
 
 
 class CallOptions:
@@ -62,7 +62,11 @@ class CallOptions:
         interrupt_after: Any = None,
         durability: Durability | None = None,
         control: RunControl | None = None,
+        **unknown: Any,
     ) -> None:
+        for name in unknown:
+            hint = f": give control=RunControl({name}=...)" if name in ("deadline_s", "max_tasks") else ""
+            raise TypeError(f"a graph is not called with {name!r}{hint}")
         self.context = context
         self.interrupt_before = interrupt_before
         self.interrupt_after = interrupt_after
@@ -76,7 +80,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     Raises:
         InvalidInputError: the arguments contradict each other (durability without a checkpointer, no thread_id, ...).
     """
-    parent: HereNow | None = CURRENT.get()
+    parent: HereNow | None = CURRENT.get() or _attempt_of(config) or _attempt_of(graph.config)
     if parent is not None and not config and not graph.config:
         spec = parent.inherited_spec()
     else:
@@ -90,7 +94,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
     return Launch(
         topology=graph.topology,
         name=spec.run_name or graph.name,
-        is_named=spec.run_name is not None or graph.is_named,
+        workflow_name=spec.run_name or graph.workflow_name,
         spec=spec,
         run_id=run_id,
         input=given,
@@ -110,11 +114,21 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
         is_strict=graph.strict,
+        max_state_bytes=graph.max_state_bytes,
+        step_timeout=None if graph.step_timeout is None else seconds_of(graph.step_timeout, "step_timeout"),
+        deadline_s=_deadline_s(parent, options.control),
         takes_turns=port is not None and not is_nested and graph.concurrent_runs == "queue" and not _has_turn(parent, port),
         is_stateful=is_nested and graph.checkpointer is True,
         origin_ns=origin_ns,
         parents=parent.run.checkpoint_map() if is_nested and parent is not None else {},
     )
+
+
+def _attempt_of(config: Any) -> HereNow | None:
+    """Return the attempt that handed *config* out, while it lasts: in a thread of a node's own nothing else leads to it."""
+    manager = config.get("callbacks") if config else None
+    found: HereNow | None = manager.place.attempt_here() if isinstance(manager, CallbackManager) else None
+    return None if found is None or found.is_over else found
 
 
 def _port(saver: BaseCheckpointSaver | None, spec: RunSpec, ns: str, around: SaverPort | None) -> SaverPort | None:
@@ -209,6 +223,17 @@ def _durability(given: Durability | None, saver: Any, parent: HereNow | None) ->
     return (parent.run.launch.durability if parent is not None else None) or "async"
 
 
+def _deadline_s(parent: HereNow | None, control: RunControl | None) -> float | None:
+    """Return the time limit of the run that *control* is given to.
+
+    A run inside it has none of its own, even if node code passes the control on: the two would end at nearly the same
+    time, and the inner one's error must not get to the node before the outer run's end does.
+    """
+    if control is None or (parent is not None and parent.run.runtime.control is control):
+        return None
+    return control.deadline_s
+
+
 def _names(given: Any) -> frozenset[str] | str:
     if not given:
         return frozenset()
@@ -232,4 +257,5 @@ def _server_info(spec: RunSpec) -> ServerInfo | None:
     found = spec.configurable
     if "assistant_id" not in found and "graph_id" not in found:
         return None
-    return ServerInfo(str(found.get("assistant_id", "")), str(found.get("graph_id", "")), found.get("langgraph_auth_user"))
+    assistant_id, graph_id = (str(found.get(key) or "") for key in ("assistant_id", "graph_id"))
+    return ServerInfo(assistant_id, graph_id, found.get("langgraph_auth_user"))

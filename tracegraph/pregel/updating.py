@@ -28,6 +28,7 @@ from tracegraph.constants import (
 from tracegraph.current import CURRENT
 from tracegraph.drivers.effects import CallPath, Flow, GetTuple, Save, arun_flow, ask, run_flow
 from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.size_limit import size_limit_of
 from tracegraph.drivers.turns import give_back, take_turn
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
@@ -36,6 +37,7 @@ from tracegraph.engine.identity import path_text
 from tracegraph.engine.node import Node
 from tracegraph.engine.plan import plan_step
 from tracegraph.engine.saving import checkpoint_metadata, checkpoint_record
+from tracegraph.engine.state_size import StateSize, told_of_step
 from tracegraph.engine.task import Superstep, Task
 from tracegraph.errors import GraphInterrupt, InvalidInputError, InvalidUpdateError, ParentCommand
 from tracegraph.pregel.addressing import graph_at
@@ -74,6 +76,7 @@ def update_state(
     Raises:
         InvalidUpdateError: the node does not exist or cannot be told, or a channel refuses what it wrote.
         InvalidInputError: no checkpointer, no thread, or no such checkpoint or subgraph.
+        StateSizeError: the state would become larger than the graph's ``max_state_bytes``; nothing is written.
         ConcurrentRunError: a run moved the thread on in the meantime.
         TypeError: a path function is async, which only the async twins can call.
 
@@ -214,7 +217,9 @@ class _UpdateTask(Task):
 
 def _load(graph: Pregel, spec: RunSpec, port: SaverPort, checkpoint_id: str | None, *, is_addressed: bool) -> Flow[_Edit]:
     saved = yield from ask(GetTuple(port.saver, port.config(checkpoint_id)))
-    store = ChannelStore(graph.topology, port.next_version)
+    limit = size_limit_of(graph.max_state_bytes, port.saver, port.thread_id)
+    size = None if limit is None else StateSize(limit, graph.topology.channels)
+    store = ChannelStore(graph.topology, port.next_version, size=size)
     if saved is None:
         if checkpoint_id is not None:
             # LangGraph starts the thread anew here, and what it held is no longer its newest state.
@@ -259,7 +264,8 @@ def _clear(edit: _Edit) -> Flow[str]:
         if channel not in UNFINISHED_WRITES:
             writes.setdefault(task_id, []).append((channel, value))
     tasks = sorted(plan_step(store, edit.superstep()), key=lambda task: task.path_str)
-    store.apply(tasks, [(task.node.name, writes.get(task.id, ())) for task in tasks], is_step=bool(tasks))
+    with told_of_step(edit.step):
+        store.apply(tasks, [(task.node.name, writes.get(task.id, ())) for task in tasks], is_step=bool(tasks))
     return (yield from _save(edit, "update", edit.step))
 
 
@@ -268,7 +274,8 @@ def _input(edit: _Edit, values: Any) -> Flow[str]:
     writes = input_writes(edit.graph.topology, values, is_strict=edit.graph.strict, ignored=[])
     if not writes:
         raise InvalidUpdateError(f"the input {values!r} has nothing for {edit.graph.input_channels!r}", node=INPUT)
-    edit.store.apply((), [(INPUT, writes)], is_step=False)
+    with told_of_step(edit.step):
+        edit.store.apply((), [(INPUT, writes)], is_step=False)
     edit.store.seen[INPUT] = {}
     return (yield from _save(edit, "input", -1 if edit.saved is None else edit.step))
 
@@ -307,7 +314,8 @@ def _write(edit: _Edit, updates: Updates) -> Flow[str]:
         task = _UpdateTask(at, edit.graph.nodes[name], position, task_id)
         yield from _follow(edit, task, update.values)
         tasks.append(task)
-    edit.store.apply(tasks, [(task.node.name, task.writes) for task in tasks], is_step=True)
+    with told_of_step(edit.step):
+        edit.store.apply(tasks, [(task.node.name, task.writes) for task in tasks], is_step=True)
     made = yield from _save(edit, "update", edit.step)
     yield from _note_results(edit, tasks)
     return made

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tracegraph.constants import RESERVED_NAMES, TASKS
 from tracegraph.drivers.body import Body
 from tracegraph.errors import GraphDefinitionError
+from tracegraph.types import seconds_of
 
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
@@ -41,13 +42,13 @@ def refuse_unsupported(graph: Pregel) -> None:
             f"concurrent_runs='queue' needs a saver, which keeps the queue, but checkpointer={graph.checkpointer!r}: give "
             "compile() a saver; a subgraph takes its turns with the graph around it, so leave the option out there"
         )
+    if graph.max_state_bytes is not None and graph.max_state_bytes < 1:
+        problems.append(f"max_state_bytes must be at least 1, not {graph.max_state_bytes!r}: leave it out for no limit")
     if graph.step_timeout is not None:
-        problems.append("step_timeout= is not supported yet: give async nodes a timeout of their own")
-    problems.extend(
-        f"node {name!r} has an idle_timeout, which is not supported yet: use run_timeout"
-        for name, node in graph.nodes.items()
-        if node.timeout is not None and node.timeout.idle_timeout is not None
-    )
+        try:
+            seconds_of(graph.step_timeout, "step_timeout")
+        except ValueError as error:
+            problems.append(str(error))
     if problems:
         raise GraphDefinitionError(*problems)
 

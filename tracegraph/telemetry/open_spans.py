@@ -144,9 +144,9 @@ class RunRecord:
         name = semconv.INVOKE_WORKFLOW
         attributes: Attributes = {semconv.OPERATION_NAME: name, semconv.RUN_ID: str(event.run_id)}
         attributes[semconv.CHECKPOINT_NS] = event.ns
-        if event.is_named:
-            attributes[semconv.WORKFLOW_NAME] = event.name
-            name = f"{name} {event.name}"
+        if event.workflow_name is not None:
+            attributes[semconv.WORKFLOW_NAME] = event.workflow_name
+            name = f"{name} {event.workflow_name}"
         if event.thread_id is not None:
             attributes[semconv.CONVERSATION_ID] = event.thread_id
         if event.durability is not None:

@@ -307,7 +307,9 @@ class SpanObserver:
         run.lookups.pop(event.task_id, None)
         names = run.names_of(event.name)
         attributes = names.of_cached(event)
-        span = self._tracer.start_span(names.span_name, run.step_context, attributes=attributes, start_time=event.at_ns)
+        caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
+        context = run.step_context if caller is None else caller.context(run)
+        span = self._tracer.start_span(names.span_name, context, attributes=attributes, start_time=event.at_ns)
         span.end(event.at_ns)
 
     def _ends_of_task(self, run: RunRecord, task_id: str, status: str) -> Iterator[End]:

@@ -235,6 +235,36 @@ def test_saving_while_a_save_is_under_way_in_the_same_thread() -> None:
         assert [each.config for each in saver.list(None)] == [saved]
 
 
+def test_closing_waits_for_a_transaction_of_another_thread(tmp_path: Path) -> None:
+    """SQLite does not survive losing its connection in the middle of one."""
+    is_saving, may_end, is_closed = threading.Event(), threading.Event(), threading.Event()
+
+    def save(saver: SqliteSaver) -> None:
+        with saver._database.transaction("BEGIN IMMEDIATE"):
+            is_saving.set()
+            assert may_end.wait(10)
+            assert not is_closed.is_set()
+
+    def use() -> None:
+        with SqliteSaver.from_conn_string(tmp_path / "a.db") as saver:
+            saving = threading.Thread(target=save, args=(saver,))
+            saving.start()
+            assert is_saving.wait(10)
+            leaving.set()
+        is_closed.set()
+        saving.join(10)
+
+    leaving = threading.Event()
+    using = threading.Thread(target=use)
+    using.start()
+    assert leaving.wait(10)
+    assert not is_closed.wait(0.05)  # time enough to close, had it not to wait
+    may_end.set()
+    using.join(10)
+
+    assert is_closed.is_set()
+
+
 async def test_async_saver_closes_its_file_and_thread(tmp_path: Path) -> None:
     """After the block neither is left."""
     others = set(threading.enumerate())

@@ -59,7 +59,7 @@ class AsyncSqliteSaver(SqliteSaver):
             yield saver
         finally:
             # In the worker, after what is under way there; not awaited, for the block may end by cancellation.
-            saver._worker.submit(saver.conn.close)
+            saver._worker.submit(saver._database.close)
             saver._worker.shutdown(wait=True)
 
     async def setup(self) -> None:  # type: ignore[override]  # as in LangGraph: awaited here, not there

@@ -113,6 +113,11 @@ class Database:
         prepare(self.connection, self.path, synchronous=self._synchronous, patience_s=BUSY_TIMEOUT_S)
         self.is_ready = True
 
+    def close(self) -> None:
+        """Close the connection once no transaction is under way: one closed in the middle of it brings the process down."""
+        with self.lock:
+            self.connection.close()
+
 
 class Transaction:
     """A transaction that has the connection for itself; one inside another of the same thread is a savepoint of it.

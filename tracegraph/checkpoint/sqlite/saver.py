@@ -56,7 +56,11 @@ class SqliteSaver(SyncSqlSaver):
     ) -> Iterator[SqliteSaver]:
         """Open a file, ":memory:" or a "file:..." URI while the block runs; a new file gets mode 0600."""
         with closing(connect(conn_string, busy_timeout_s=busy_timeout_s)) as connection:
-            yield cls(connection, serde=serde, synchronous=synchronous)
+            saver = cls(connection, serde=serde, synchronous=synchronous)
+            try:
+                yield saver
+            finally:
+                saver._database.close()
 
     @property
     def conn(self) -> sqlite3.Connection:
