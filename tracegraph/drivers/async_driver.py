@@ -180,6 +180,8 @@ class AsyncRun(Run):
         if here.task.timeout is not None or self.is_limited:
             here.watch_progress()
             self.report(TaskBegan(here.task, here.attempt))
+            if here.is_given_up:
+                return  # the run's time is up
         report = await self._attempt(here, action)
         self._forget(here, asyncio.current_task())
         self.report(report)

@@ -17,7 +17,7 @@ from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
 from tracegraph.engine.calls import adopt_call
-from tracegraph.engine.ending import finish
+from tracegraph.engine.ending import finish, first_failures
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.invariants import check_engine
 from tracegraph.engine.limits import Limits, check_limits, note_began
@@ -182,7 +182,8 @@ class Engine:
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
                     note_began(self, decision, at_ns)
-                    arm_timeout(decision, report.task, at_ns)
+                    if report.task.is_running:
+                        arm_timeout(decision, report.task, at_ns)
             case AnswerTaken():
                 self._answer_taken(decision, report)
             case TaskCalled():
@@ -194,7 +195,9 @@ class Engine:
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
             case CloseRequested():  # pragma: no branch  # the last of a closed union
-                finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
+                failures = first_failures(self)
+                errors = tuple(failures) if failures and failures[0] is report.error else ()
+                finish(self, decision, report.status, at_ns, error=report.error, errors=errors, reason=report.reason)
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
