@@ -35,7 +35,10 @@ def may_end() -> Iterator[threading.Event]:
 
 
 def test_all_failures_before_the_limit_are_told(may_end: threading.Event) -> None:
-    """An async run would have cancelled the second. A sibling that hangs does not hide the second one, and the limit is noted on an error that takes no notes."""
+    """A sibling that hangs does not hide the second, and the limit is noted on an error that takes no notes.
+
+    An async run would have cancelled the second.
+    """
     both_run = threading.Barrier(2)
 
     def fails(name: str) -> Any:

@@ -46,6 +46,7 @@ class AsyncRun(Run):
         "_cancelling_before",
         "_driver",
         "_handling",
+        "_inline",
         "_loop",
         "_ready",
         "_saving",
@@ -66,6 +67,8 @@ class AsyncRun(Run):
         self._wakeup: asyncio.Future[None] | None = None
         """What the driving task waits for, if it waits."""
         self._tasks: dict[Task, asyncio.Task[None]] = {}
+        self._inline: asyncio.Task[Any] | None = None
+        """The asyncio task that awaits a lone node inside itself."""
         self._timer: asyncio.TimerHandle | None = None
         self._backlog: deque[SaveCheckpoint | SaveWrites] = deque()
         self._saving: asyncio.Task[None] | None = None
@@ -127,7 +130,17 @@ class AsyncRun(Run):
             return
         here = self.attempts[action.task] = HereNow(self, action.task)
         attempt = InContext(self._attempt(here, action), self.base.copy())
-        report = await attempt
+        report: Report = TaskCancelled(here.task, here.attempt)
+        self._inline = asyncio.current_task()
+        try:
+            report = await attempt
+        except asyncio.CancelledError:
+            if not here.is_told_to_stop:
+                raise
+        finally:
+            inline, self._inline = self._inline, None
+            if here.is_told_to_stop and inline is not None:
+                inline.uncancel()
         if attempt.is_disturbed and self._is_being_cancelled():
             raise asyncio.CancelledError  # the node made nothing of it, but its run is cancelled all the same
         del self.attempts[action.task]
@@ -266,16 +279,21 @@ class AsyncRun(Run):
                 self._ready.remove(action)
                 self.report(TaskCancelled(task, task.attempt))
                 return
-        running = self._tasks.get(task)
-        if running is None:
+        here = self.attempts.get(task)
+        running = self._tasks.get(task) or self._inline_of(here)
+        if running is None or here is None:
             return
-        here = self.attempts[task]
         # A call in a thread goes on whatever is done here, and a call that has ended is not made again: so it is waited for.
         if task.call is not None and here.is_in_thread and not here.is_given_up and self.finish is None:
             return
         here.is_told_to_stop = True
         here.close_child_runs("cancelled", "sibling_error")
         running.cancel()
+
+    def _inline_of(self, here: HereNow | None) -> asyncio.Task[Any] | None:
+        """Return the asyncio task that awaits an attempt inside itself, unless it is told to stop, or is the one that asks."""
+        is_free = here is not None and not here.is_told_to_stop and self._inline is not asyncio.current_task()
+        return self._inline if is_free else None
 
     def time_out(self, action: TimeOut) -> None:
         """Cancel the body, do not wait for it, and report the attempt failed."""

@@ -182,8 +182,7 @@ class Engine:
             case TaskBegan():
                 if self._is_current(report.task, report.attempt):
                     note_began(self, decision, at_ns)
-                    if report.task.is_running:
-                        arm_timeout(decision, report.task, at_ns)
+                    arm_timeout(decision, report.task, at_ns)
             case AnswerTaken():
                 self._answer_taken(decision, report)
             case TaskCalled():
@@ -195,9 +194,7 @@ class Engine:
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
             case CloseRequested():  # pragma: no branch  # the last of a closed union
-                failures = first_failures(self)
-                errors = tuple(failures) if failures and failures[0] is report.error else ()
-                finish(self, decision, report.status, at_ns, error=report.error, errors=errors, reason=report.reason)
+                self._close_requested(decision, report, at_ns)
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
@@ -205,6 +202,11 @@ class Engine:
             finish(self, decision, "failed", at_ns, error=report.error, reason=SAVE_FAILED)
         else:
             self.advance(decision, at_ns)
+
+    def _close_requested(self, decision: Decision, report: CloseRequested, at_ns: int) -> None:
+        failures = tuple(first_failures(self))
+        errors = failures if failures and failures[0] is report.error else ()
+        finish(self, decision, report.status, at_ns, error=report.error, errors=errors, reason=report.reason)
 
     # --- reports about tasks -------------------------------------------------------------------------------
 
