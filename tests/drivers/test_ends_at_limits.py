@@ -39,16 +39,20 @@ def test_all_failures_before_the_limit_are_told(may_end: threading.Event) -> Non
 
     An async run would have cancelled the second.
     """
-    both_run = threading.Barrier(2)
+    all_run = threading.Barrier(3)
 
     def fails(name: str) -> Any:
         def body(state: State) -> None:
-            both_run.wait()
+            all_run.wait()
             raise FrozenError(name)
 
         return body
 
-    app = parallel({"step_timeout": LIMIT_S}, a=fails("a"), b=fails("b"), stuck=lambda state: may_end.wait() and {})
+    def stuck(state: State) -> None:
+        all_run.wait()
+        may_end.wait()
+
+    app = parallel({"step_timeout": LIMIT_S}, a=fails("a"), b=fails("b"), stuck=stuck)
 
     with pytest.raises(FrozenError) as raised:
         bounded(lambda: app.invoke({"xs": []}))
