@@ -324,14 +324,16 @@ class SyncRun(Run):
             with self._bell:
                 self._lost -= 1
 
-    def _lose(self, task: Task) -> HereNow | None:
-        """Take a task's attempt, which is to be given up, off those under way; None if it has ended just now."""
+    def _lose(self, task: Task, attempt: int) -> HereNow | None:
+        """Take an attempt, which is to be given up, off those under way; None if it has ended just now."""
         with self.lock:
-            here = self.attempts.pop(task, None)
-        if here is not None:
-            with self._bell:
-                self._lost += 1
-                self._bell.notify_all()
+            here = self.attempts.get(task)
+            if here is None or here.attempt != attempt:
+                return None
+            del self.attempts[task]
+        with self._bell:
+            self._lost += 1
+            self._bell.notify_all()
         return here
 
     def _announce_start(self, action: RunTask) -> bool:
@@ -388,14 +390,14 @@ class SyncRun(Run):
 
     def time_out(self, action: TimeOut) -> None:
         """Go on without a thread that cannot be stopped; its late report will be ignored."""
-        if (here := self._lose(action.task)) is not None:
+        if (here := self._lose(action.task, action.attempt)) is not None:
             self.fail_attempt(here, action.error)
 
     def stop(self, action: StopRun) -> None:
         """Go on without the threads that run, as at the time limit of a node, and end the run."""
         for task in action.tasks:
             self._drop(task)
-            if (here := self._lose(task)) is not None:
+            if (here := self._lose(task, task.attempt)) is not None:
                 here.give_up("cancelled", action.reason)
         self.report(CloseRequested("failed", action.reason, action.error))
 
