@@ -99,7 +99,7 @@ class RunControl:
             self.deadline_s = None if deadline_s is None else seconds_of(deadline_s, "deadline_s")
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
-        if max_tasks is not None and (not isinstance(max_tasks, int) or isinstance(max_tasks, bool) or max_tasks < 1):
+        if max_tasks is not None and (type(max_tasks) is not int or max_tasks < 1):  # no bool either
             raise InvalidInputError(f"max_tasks must be a whole number, at least 1, not {max_tasks!r}; leave it out for no limit")
         self.budget = None if max_tasks is None else TaskBudget(max_tasks)
         self._lock = threading.Lock()

@@ -95,3 +95,29 @@ def test_a_node_does_not_begin_after_the_deadline(colour: Colour, *, is_async: b
         bounded(run)
 
     assert ran == ["first"]
+
+
+@pytest.mark.parametrize("kind", ["step", "run"])
+def test_a_reader_that_stops_reading_waits_for_nodes_until_the_limit(kind: str, may_end: threading.Event) -> None:
+    """Closing a stream waits for threads; not for longer than the run itself would have."""
+    options, control = ({"step_timeout": LIMIT_S}, None) if kind == "step" else ({}, RunControl(deadline_s=LIMIT_S))
+    begun, is_left = threading.Event(), []
+
+    def stuck(state: State) -> None:
+        begun.set()
+        may_end.wait()
+        is_left.append(False)
+
+    def quick(state: State) -> State:
+        begun.wait()
+        return {"xs": ["quick"]}
+
+    app = parallel(options, quick=quick, stuck=stuck)
+
+    def read() -> None:
+        reader = app.stream({"xs": []}, stream_mode="updates", control=control)
+        next(reader)
+        reader.close()
+
+    bounded(read)
+    assert not is_left

@@ -525,9 +525,15 @@ class SyncRun(Run):
             return
         if not self._waits_for_bodies or threading.get_ident() in self._workers:
             return  # a node may close the stream it belongs to
+        self._wait_for_bodies()
+
+    def _wait_for_bodies(self) -> None:
+        """Wait for the threads that still run nodes: until a time limit of the run, which would leave them behind, at most."""
+        limits = self.engine.limits
         with self._bell:
-            while self._busy > self._lost:
-                self._bell.wait()
+            self._deadline_ns = None if limits is None else limits.due_ns
+            while self._busy > self._lost and self._seconds_left() != 0:
+                self._bell.wait(self._seconds_left())
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""

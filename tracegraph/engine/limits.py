@@ -48,6 +48,12 @@ class Limits:
             return None
         return self.step_began_ns + nanoseconds(self.step_timeout)
 
+    @property
+    def due_ns(self) -> int | None:
+        """When the first of the limits that are known now is reached."""
+        dues = (self.step_due_ns, None if self.deadline is None else self.deadline.due_ns)
+        return min((due_ns for due_ns in dues if due_ns is not None), default=None)
+
     def ask_to_wake(self, decision: Decision) -> None:
         """Ask to be woken when the next limit may be reached."""
         for due_ns in (self.step_due_ns, None if self.deadline is None else self.deadline.due_ns):
