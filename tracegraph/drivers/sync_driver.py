@@ -156,7 +156,7 @@ class SyncRun(Run):
 
     def _run_here(self, action: RunTask) -> None:
         """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
-        if self._is_unwatched():
+        if self._deadline_ns is not None and self._is_unwatched():
             self._hire(is_patient=False)
         self._run_task(action, will_pop=True)
 
