@@ -89,7 +89,7 @@ class RunControl:
     30.0
 
     Raises:
-        InvalidInputError: ``deadline_s`` is no positive, finite number or timedelta.
+        InvalidInputError: ``deadline_s`` is no positive, finite number or timedelta, or ``max_tasks`` no positive int.
     """
 
     __slots__ = ("_callbacks", "_lock", "_reason", "budget", "deadline_s")
@@ -99,8 +99,8 @@ class RunControl:
             self.deadline_s = None if deadline_s is None else seconds_of(deadline_s, "deadline_s")
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
-        if max_tasks is not None and max_tasks < 1:
-            raise InvalidInputError(f"max_tasks must be at least 1, not {max_tasks!r}; leave it out for no limit")
+        if max_tasks is not None and (type(max_tasks) is not int or max_tasks < 1):  # no bool either
+            raise InvalidInputError(f"max_tasks must be a whole number, at least 1, not {max_tasks!r}; leave it out for no limit")
         self.budget = None if max_tasks is None else TaskBudget(max_tasks)
         self._lock = threading.Lock()
         self._reason: str | None = None

@@ -11,6 +11,8 @@ import pytest
 from colours import Colour
 from small_graphs import State, bounded, says, wait_for
 
+from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.engine.actions import TimeOut
 from tracegraph.errors import NodeTimeoutError
 from tracegraph.func import task
 from tracegraph.graph import START, StateGraph
@@ -178,3 +180,32 @@ def test_a_time_limit_holds_for_an_attempt_that_a_reader_kept_waiting(colour: Co
 async def quick(state: State) -> State:
     """Return without ever letting the loop turn."""
     return {"xs": ["w"]}
+
+
+def test_an_order_to_give_up_does_not_reach_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attempt that is out of time fails by itself before the order is carried out, and its task is tried again."""
+    is_ordered, second_began, may_end = threading.Event(), threading.Event(), threading.Event()
+    carry_out = SyncRun.time_out
+
+    def late(run: SyncRun, action: TimeOut) -> None:
+        is_ordered.set()
+        wait_for(second_began)
+        carry_out(run, action)
+        may_end.set()
+
+    monkeypatch.setattr(SyncRun, "time_out", late)
+    attempts: list[int] = []
+
+    def body(state: State) -> State:
+        attempts.append(len(attempts) + 1)
+        if len(attempts) == 1:
+            wait_for(is_ordered)
+            raise ConnectionError
+        second_began.set()
+        wait_for(may_end)
+        return {"xs": [attempts[-1]]}
+
+    app = sent_with_limit(START, Send("w", {}, timeout=2 * LIMIT_S), body=body)
+
+    assert bounded(lambda: app.invoke({"xs": []})) == {"xs": [2]}
+    assert attempts == [1, 2]

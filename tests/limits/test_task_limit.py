@@ -68,10 +68,10 @@ def test_what_is_not_limited_is_not_counted(colour: Colour, ran: Ran) -> None:
     assert (control.max_tasks, control.tasks_begun) == (None, 0)
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_is_refused(limit: int) -> None:
-    """It would never let anything run."""
-    with pytest.raises(InvalidInputError, match="max_tasks must be at least 1"):
+@pytest.mark.parametrize("limit", [0, -1, 2.5, True, float("nan"), "3"])
+def test_a_limit_that_is_no_positive_int_is_refused(limit: Any) -> None:
+    """One below 1 would never let anything run, and no count exceeds one that is not a number."""
+    with pytest.raises(InvalidInputError, match="max_tasks must be a whole number, at least 1"):
         RunControl(max_tasks=limit)
 
 

@@ -47,6 +47,7 @@ class AsyncRun(Run):
         "_cancelling_before",
         "_driver",
         "_handling",
+        "_inline",
         "_ready",
         "_tasks",
         "_timer",
@@ -66,6 +67,8 @@ class AsyncRun(Run):
         self._wakeup: asyncio.Future[None] | None = None
         """What the driving task waits for, if it waits."""
         self._tasks: dict[Task, asyncio.Task[None]] = {}
+        self._inline: asyncio.Task[Any] | None = None
+        """The asyncio task that awaits a lone node inside itself, in a run inside another."""
         self._timer: asyncio.TimerHandle | None = None
         self._backlog = LoopBacklog()
         self._handling: asyncio.Task[None] | None = None
@@ -128,7 +131,18 @@ class AsyncRun(Run):
             return
         here = self.attempts[action.task] = HereNow(self, action.task)
         attempt = InContext(self._attempt(here, action), self.base.copy())
-        report = await attempt
+        # Only a run around this one, perhaps on another loop, closes it while it waits here; asking takes a quarter of a us.
+        inline = self._inline = None if self.parent is None else asyncio.current_task()
+        try:
+            report: Report = await attempt
+        except asyncio.CancelledError:
+            if not here.is_told_to_stop:
+                raise
+            report = TaskCancelled(here.task, here.attempt)
+        finally:
+            self._inline = None
+            if here.is_told_to_stop and inline is not None:
+                inline.uncancel()
         if attempt.is_disturbed and self._is_being_cancelled():
             raise asyncio.CancelledError  # the node made nothing of it, but its run is cancelled all the same
         del self.attempts[action.task]
@@ -181,6 +195,8 @@ class AsyncRun(Run):
         if here.task.timeout is not None or self.is_limited:
             here.watch_progress()
             self.report(TaskBegan(here.task, here.attempt))
+            if here.is_given_up:
+                return  # the run's time is up
         report = await self._attempt(here, action)
         self._forget(here, asyncio.current_task())
         self.report(report)
@@ -265,16 +281,21 @@ class AsyncRun(Run):
                 self._ready.remove(action)
                 self.report(TaskCancelled(task, task.attempt))
                 return
-        running = self._tasks.get(task)
-        if running is None:
+        here = self.attempts.get(task)
+        running = self._tasks.get(task) or self._inline_of(here)
+        if running is None or here is None:
             return
-        here = self.attempts[task]
         # A call in a thread goes on whatever is done here, and a call that has ended is not made again: so it is waited for.
         if task.call is not None and here.is_in_thread and not here.is_given_up and self.finish is None:
             return
         here.is_told_to_stop = True
         here.close_child_runs("cancelled", "sibling_error")
         running.cancel()
+
+    def _inline_of(self, here: HereNow | None) -> asyncio.Task[Any] | None:
+        """Return the asyncio task that awaits an attempt inside itself, unless it is told to stop, or is the one that asks."""
+        is_free = here is not None and not here.is_told_to_stop and self._inline is not asyncio.current_task()
+        return self._inline if is_free else None
 
     def time_out(self, action: TimeOut) -> None:
         """Cancel the body, do not wait for it, and report the attempt failed."""

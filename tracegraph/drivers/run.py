@@ -110,7 +110,7 @@ class Run(ABC):
         self.save_error: BaseException | None = None
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
-        self.futures: dict[Task, Any] = {}
+        self.futures: dict[Task, list[Any]] = {}
         self.attempts: dict[Task, HereNow] = {}
         """Attempts under way."""
         self.base: contextvars.Context
@@ -308,25 +308,25 @@ class Run(ABC):
             if report.child is None:
                 raise RunClosed(f"task {report.node.name!r} was called by code of a run that has ended")
             # By task, not by id: a late call of an abandoned attempt has the id of the same call in the next one.
-            self.futures[report.child] = future
+            # Several, if the next attempt makes the call while the outcome is on its way to this one.
+            self.futures.setdefault(report.child, []).append(future)
         self.carry_out(decision.actions)
         return future
 
     def resolve(self, task: Task) -> None:
         """Give a called task's outcome to whoever waits for it."""
         with self.lock:
-            future = self.futures.pop(task, None)
-        if future is None:
-            return
-        match task.status:
-            case "completed" | "cached":
-                self.set_future(future, isolated(task.result), None)
-            case "failed":
-                self.set_future(future, None, task.error)
-            case "interrupted":
-                self.set_future(future, None, GraphInterrupt(task.interrupts))
-            case _:
-                self.set_future(future, None, None, is_cancelled=True)
+            futures = self.futures.pop(task, ())
+        for future in futures:
+            match task.status:
+                case "completed" | "cached":
+                    self.set_future(future, isolated(task.result), None)
+                case "failed":
+                    self.set_future(future, None, task.error)
+                case "interrupted":
+                    self.set_future(future, None, GraphInterrupt(task.interrupts))
+                case _:
+                    self.set_future(future, None, None, is_cancelled=True)
 
     def progress(self) -> dict[Task, int]:
         """Return when attempts with an idle limit last gave a sign of progress."""

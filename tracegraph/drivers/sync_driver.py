@@ -157,7 +157,7 @@ class SyncRun(Run):
 
     def _run_here(self, action: RunTask) -> None:
         """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
-        if self._is_unwatched():
+        if self._deadline_ns is not None and self._is_unwatched():
             self._hire(is_patient=False)
         self._run_task(action, will_pop=True)
 
@@ -326,14 +326,16 @@ class SyncRun(Run):
             with self._bell:
                 self._lost -= 1
 
-    def _lose(self, task: Task) -> HereNow | None:
-        """Take a task's attempt, which is to be given up, off those under way; None if it has ended just now."""
+    def _lose(self, task: Task, attempt: int) -> HereNow | None:
+        """Take an attempt, which is to be given up, off those under way; None if it has ended just now."""
         with self.lock:
-            here = self.attempts.pop(task, None)
-        if here is not None:
-            with self._bell:
-                self._lost += 1
-                self._bell.notify_all()
+            here = self.attempts.get(task)
+            if here is None or here.attempt != attempt:
+                return None
+            del self.attempts[task]
+        with self._bell:
+            self._lost += 1
+            self._bell.notify_all()
         return here
 
     def _announce_start(self, action: RunTask) -> bool:
@@ -390,14 +392,14 @@ class SyncRun(Run):
 
     def time_out(self, action: TimeOut) -> None:
         """Go on without a thread that cannot be stopped; its late report will be ignored."""
-        if (here := self._lose(action.task)) is not None:
+        if (here := self._lose(action.task, action.attempt)) is not None:
             self.fail_attempt(here, action.error)
 
     def stop(self, action: StopRun) -> None:
         """Go on without the threads that run, as at the time limit of a node, and end the run."""
         for task in action.tasks:
             self._drop(task)
-            if (here := self._lose(task)) is not None:
+            if (here := self._lose(task, task.attempt)) is not None:
                 here.give_up("cancelled", action.reason)
         self.report(CloseRequested("failed", action.reason, action.error))
 
@@ -491,9 +493,15 @@ class SyncRun(Run):
             return
         if not self._waits_for_bodies or threading.get_ident() in self._workers:
             return  # a node may close the stream it belongs to
+        self._wait_for_bodies()
+
+    def _wait_for_bodies(self) -> None:
+        """Wait for the threads that still run nodes: until a time limit of the run, which would leave them behind, at most."""
+        limits = self.engine.limits
         with self._bell:
-            while self._busy > self._lost:
-                self._bell.wait()
+            self._deadline_ns = None if limits is None else limits.due_ns
+            while self._busy > self._lost and self._seconds_left() != 0:
+                self._bell.wait(self._seconds_left())
 
     def abandon(self) -> None:
         """End the run because its reader was garbage collected, which must not wait for anything."""

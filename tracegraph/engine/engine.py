@@ -17,7 +17,7 @@ from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
 from tracegraph.engine.calls import adopt_call
-from tracegraph.engine.ending import finish
+from tracegraph.engine.ending import finish, first_failures
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.invariants import check_engine
 from tracegraph.engine.limits import Limits, check_limits, note_began
@@ -196,7 +196,7 @@ class Engine:
             case TaskAborted():
                 self._aborted(decision, report, at_ns)
             case CloseRequested():  # pragma: no branch  # the last of a closed union
-                finish(self, decision, report.status, at_ns, error=report.error, reason=report.reason)
+                self._close_requested(decision, report, at_ns)
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         self.saving.ended(decision, report.order, report.error, at_ns)
@@ -205,6 +205,11 @@ class Engine:
             finish(self, decision, status, at_ns, error=report.error, reason=reason)
         else:
             self.advance(decision, at_ns)
+
+    def _close_requested(self, decision: Decision, report: CloseRequested, at_ns: int) -> None:
+        failures = tuple(first_failures(self))
+        errors = failures if failures and failures[0] is report.error else ()
+        finish(self, decision, report.status, at_ns, error=report.error, errors=errors, reason=report.reason)
 
     # --- reports about tasks -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph.engine.actions import Decision, StopRun, WakeAt
 from tracegraph.engine.ending import finish, first_failures
+from tracegraph.engine.failures import add_note
 from tracegraph.engine.settings import Deadline, nanoseconds
 from tracegraph.errors import RunDeadlineError, StepTimeoutError
 
@@ -47,6 +48,12 @@ class Limits:
             return None
         return self.step_began_ns + nanoseconds(self.step_timeout)
 
+    @property
+    def due_ns(self) -> int | None:
+        """When the first of the limits that are known now is reached."""
+        dues = (self.step_due_ns, None if self.deadline is None else self.deadline.due_ns)
+        return min((due_ns for due_ns in dues if due_ns is not None), default=None)
+
     def ask_to_wake(self, decision: Decision) -> None:
         """Ask to be woken when the next limit may be reached."""
         for due_ns in (self.step_due_ns, None if self.deadline is None else self.deadline.due_ns):
@@ -55,11 +62,15 @@ class Limits:
 
 
 def note_began(engine: Engine, decision: Decision, at_ns: int) -> None:
-    """Take note that a task began: with the first one, its superstep does."""
+    """Take note that a task is about to begin: with the first one, its superstep does. After the deadline none may."""
     limits = engine.limits
-    if limits is not None and limits.step_began_ns is None:
+    if limits is None:
+        return
+    is_first = limits.step_began_ns is None
+    if is_first:
         limits.step_began_ns = at_ns
-        limits.ask_to_wake(decision)
+    if is_first or (limits.deadline is not None and at_ns >= limits.deadline.due_ns):
+        check_limits(engine, decision, at_ns)
 
 
 def check_limits(engine: Engine, decision: Decision, at_ns: int) -> bool:
@@ -96,7 +107,7 @@ def _unfinished(engine: Engine) -> dict[str, Any]:
 def _stop(engine: Engine, decision: Decision, error: Exception, reason: str, at_ns: int) -> None:
     if failures := first_failures(engine):
         # What went wrong before the time was up is the reason to stop; the limit only says when.
-        failures[0].add_note(str(error))
+        add_note(failures[0], str(error))
         error, reason = failures[0], type(failures[0]).__name__  # type: ignore[assignment]
     given_up = []
     for task in engine.everyone() if engine.phase == "running" else ():
@@ -109,4 +120,4 @@ def _stop(engine: Engine, decision: Decision, error: Exception, reason: str, at_
     if given_up:
         decision.actions.append(StopRun(tuple(given_up), error, reason))
     else:
-        finish(engine, decision, "failed", at_ns, error=error, reason=reason)
+        finish(engine, decision, "failed", at_ns, error=error, errors=tuple(failures), reason=reason)

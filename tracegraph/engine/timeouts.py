@@ -11,8 +11,8 @@ __all__ = ["arm_timeout", "check_timeout"]
 
 
 def arm_timeout(decision: Decision, task: Task, at_ns: int) -> None:
-    """Set the deadline of an attempt that begins now."""
-    if task.timeout is not None:
+    """Set the deadline of an attempt that begins now, unless its run's time is up."""
+    if task.timeout is not None and task.is_running:
         task.began_ns = at_ns
         _set_deadline(decision, task, at_ns)
 
