@@ -116,6 +116,11 @@ MUTANTS = (
         ("tests/faults/test_retries.py", FAILURES),
     ),
     Mutant(
+        "a call that the next attempt makes again",
+        (Edit("engine/calls.py", "engine.finished_calls.get(child.id)", "None"),),
+        ("tests/func/test_entrypoint.py",),
+    ),
+    Mutant(
         "a retry that reads what was left",
         (Edit("drivers/calling.py", "if here.attempt > 1:", "if here.attempt > 1000:"),),
         ("tests/faults/test_retries.py", FAILURES),
@@ -148,7 +153,7 @@ MUTANTS = (
     Mutant(
         "what was added to a list has no size",
         (Edit("engine/state_size.py", "before.added + self._limit.measure(name, items)", "before.added"),),
-        ("tests/limits/test_state_size_property.py",),
+        ("tests/properties/test_state_size.py",),
     ),
     Mutant(
         "a state refused by the sum of its pieces",
@@ -159,7 +164,7 @@ MUTANTS = (
                 "exact = {name: _Size(size.total) if size.added else size",
             ),
         ),
-        ("tests/limits/test_state_size_property.py", "tests/limits/test_state_size.py"),
+        ("tests/properties/test_state_size.py", "tests/limits/test_state_size.py"),
     ),
     Mutant(
         "a state measured once it is changed",
