@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -21,7 +21,7 @@ CHECKPOINT_FORMAT = 4
 Source = Literal["input", "loop", "update", "fork"]
 
 
-def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updated: Sequence[str] | None) -> Checkpoint:
+def checkpoint_record(store: ChannelStore, checkpoint_id: str, at_ns: int, updated: Collection[str] | None) -> Checkpoint:
     """Return the saved form of *store*: only channels that have a version and a value to save."""
     rules, values, states, as_it_is = store.topology.channels, store.values, store.states, store.topology.saved_as_it_is
     saved: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class Saving:
         """Orders of the saves that must end before the engine goes on."""
         self._parked: dict[str, SaveWrites] = {}
         """exit durability: the writes of the current superstep's tasks."""
-        self._last: tuple[Source, int, Sequence[str] | None] | None = None
+        self._last: tuple[Source, int, Collection[str] | None] | None = None
         """What the newest checkpoint of this run says about itself."""
         self._loaded = begin.saved
         self._parent_id: str | None = None
@@ -137,7 +137,7 @@ class Saving:
             self._issue(decision, action)
 
     def save_checkpoint(
-        self, decision: Decision, store: ChannelStore, source: Source, step: int, at_ns: int, updated: Sequence[str] | None
+        self, decision: Decision, store: ChannelStore, source: Source, step: int, at_ns: int, updated: Collection[str] | None
     ) -> None:
         """Move on to a new checkpoint of *store*, and order its storing unless that waits for the run's end."""
         parent_id = self.checkpoint_id

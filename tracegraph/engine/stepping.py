@@ -116,7 +116,7 @@ def end_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
         engine.is_touched = not updated.isdisjoint(engine.topology.output_keys)
     producers = _producers(tasks) if settings.wants & TaskStarted.bit and TASKS in updated else ()
     if engine.saving.is_on:
-        engine.saving.save_checkpoint(decision, store, "loop", engine.step, at_ns, sorted(updated))
+        engine.saving.save_checkpoint(decision, store, "loop", engine.step, at_ns, updated)
     if settings.wants & StateUpdated.bit:
         decision.events.append(StateUpdated(settings.run_id, settings.ns, engine.step, at_ns, store.values, updated, "loop"))
     if engine.announce.wants_steps:

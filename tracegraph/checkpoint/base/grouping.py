@@ -9,14 +9,19 @@ from tracegraph.checkpoint.base.arguments import address_of, checkpoint_address_
 from tracegraph.checkpoint.base.build import copy_checkpoint
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
 from tracegraph.checkpoint.base.saver import BaseCheckpointSaver, Config
+from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.constants import MISSING, Missing
-from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, NewCheckpoint, TaskWrites, Write
+from tracegraph.records import ChannelVersions, Checkpoint, CheckpointMetadata, NewCheckpoint, TaskWrites, Version, Write
 
 __all__ = ["AsyncGroupingSaver", "GroupingSaver"]
 
 
 class GroupingSaver(BaseCheckpointSaver):
     """Stores with :meth:`put_group`; subclass it and write that one."""
+
+    def get_next_version(self, current: Version | None, channel: None) -> str:
+        """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
+        return next_text_version(current)
 
     def put(
         self,

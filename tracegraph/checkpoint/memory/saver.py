@@ -11,7 +11,6 @@ from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_s
 from tracegraph.checkpoint.base.grouping import GroupingSaver
 from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config, QueuePlace
-from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
 from tracegraph.checkpoint.memory.isolation import isolated
 from tracegraph.checkpoint.memory.queues import Queues
@@ -20,7 +19,7 @@ from tracegraph.checkpoint.memory.values import kept_value, restored_value
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import MISSING
 from tracegraph.errors import InvalidInputError
-from tracegraph.records import Checkpoint, CheckpointTuple, Growth, Increment, NewCheckpoint, TaskWrites, Version
+from tracegraph.records import Checkpoint, CheckpointTuple, Growth, Increment, NewCheckpoint, TaskWrites
 
 __all__ = ["InMemorySaver"]
 
@@ -55,10 +54,6 @@ class InMemorySaver(GroupingSaver):
         """(thread, namespace, checkpoint id) -> slot -> write"""
         self.blobs = self._shelves.blobs
         """(thread, namespace, channel, version) -> value, ``MISSING`` if the channel was empty then"""
-
-    def get_next_version(self, current: Version | None, channel: None) -> str:
-        """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
-        return next_text_version(current)
 
     def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
         """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""

@@ -93,7 +93,8 @@ class Shelves:
 
     def _share_seen(self, thread_id: str, ns: str, kept: KeptCheckpoint) -> None:
         """Keep what nodes have seen once where that is as in the parent: over a long thread it would be most of what is kept."""
-        parent = self.checkpoint((thread_id, ns, kept.parent_id or ""))
+        checkpoints = self.storage[thread_id].get(ns)
+        parent = None if checkpoints is None or kept.parent_id is None else checkpoints.get(kept.parent_id)
         if parent is None:
             return
         seen, before = kept.checkpoint["versions_seen"], parent.checkpoint["versions_seen"]

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_strategy, refuse_text
 from tracegraph.checkpoint.base.grouping import AsyncGroupingSaver, GroupingSaver
 from tracegraph.checkpoint.base.saver import Config, QueuePlace
-from tracegraph.checkpoint.base.versions import next_text_version
 from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.checkpoint.serde.errors import UnreadableBytesError
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -19,7 +18,7 @@ from tracegraph.checkpoint.sql.orders import Operation
 from tracegraph.checkpoint.sql.prepared import prepared
 from tracegraph.checkpoint.sql.rows import values_of
 from tracegraph.checkpoint.sql.walk import Scope, Walk
-from tracegraph.records import CheckpointTuple, NewCheckpoint, TaskWrites, ThreadSummary, Version
+from tracegraph.records import CheckpointTuple, NewCheckpoint, TaskWrites, ThreadSummary
 
 __all__ = ["AsyncSqlSaver", "SqlSaver", "SyncSqlSaver"]
 
@@ -39,10 +38,6 @@ class SqlSaver(GroupingSaver):
     def __init__(self, dialect: Dialect, serde: SerializerProtocol | None) -> None:
         super().__init__(serde=serde or JsonPlusSerializer())
         self._operations = Operations(dialect)
-
-    def get_next_version(self, current: Version | None, channel: None) -> str:
-        """Return a text: a counter that decides the order, and a fraction that tells branches of a thread apart."""
-        return next_text_version(current)
 
     def _storing(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> Operation[None]:
         thread_id, ns, _ = address_of(config)
