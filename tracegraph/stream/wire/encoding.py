@@ -5,7 +5,7 @@ What a chunk is made of is decided here once; the four generators only read.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, overload
 
 from tracegraph.errors import InvalidInputError
@@ -41,12 +41,12 @@ def sse_event(wire: Mapping[str, Any]) -> bytes:
 
 
 @overload
-def to_ndjson(parts: AsyncIterable[Any], *, on_error: OnError = "raise") -> AsyncIterator[bytes]: ...
+def to_ndjson(parts: AsyncIterable[Any], *, on_error: OnError = "raise") -> AsyncGenerator[bytes, None]: ...
 @overload
-def to_ndjson(parts: Iterable[Any], *, on_error: OnError = "raise") -> Iterator[bytes]: ...
+def to_ndjson(parts: Iterable[Any], *, on_error: OnError = "raise") -> Generator[bytes, None, None]: ...
 def to_ndjson(
     parts: AsyncIterable[Any] | Iterable[Any], *, on_error: OnError = "raise"
-) -> AsyncIterator[bytes] | Iterator[bytes]:
+) -> AsyncGenerator[bytes, None] | Generator[bytes, None, None]:
     r"""Yield parts of version 2 (or events) as lines of JSON; async for what ``astream`` returns.
 
     A chunk has all that a stream has ready, so a burst of tokens is one write; nothing waits for more. A generator of your
@@ -66,10 +66,12 @@ def to_ndjson(
 
 
 @overload
-def to_sse(parts: AsyncIterable[Any], *, on_error: OnError = "raise") -> AsyncIterator[bytes]: ...
+def to_sse(parts: AsyncIterable[Any], *, on_error: OnError = "raise") -> AsyncGenerator[bytes, None]: ...
 @overload
-def to_sse(parts: Iterable[Any], *, on_error: OnError = "raise") -> Iterator[bytes]: ...
-def to_sse(parts: AsyncIterable[Any] | Iterable[Any], *, on_error: OnError = "raise") -> AsyncIterator[bytes] | Iterator[bytes]:
+def to_sse(parts: Iterable[Any], *, on_error: OnError = "raise") -> Generator[bytes, None, None]: ...
+def to_sse(
+    parts: AsyncIterable[Any] | Iterable[Any], *, on_error: OnError = "raise"
+) -> AsyncGenerator[bytes, None] | Generator[bytes, None, None]:
     """Yield parts of version 2 (or events) as server-sent events, for ``text/event-stream``; else as :func:`to_ndjson`.
 
     >>> print(next(to_sse([{"type": "custom", "ns": (), "data": 1}])).decode().strip())
@@ -79,7 +81,9 @@ def to_sse(parts: AsyncIterable[Any] | Iterable[Any], *, on_error: OnError = "ra
     return _encoded(parts, sse_event, on_error)
 
 
-def _encoded(parts: AsyncIterable[Any] | Iterable[Any], encode: _Encode, on_error: str) -> AsyncIterator[bytes] | Iterator[bytes]:
+def _encoded(
+    parts: AsyncIterable[Any] | Iterable[Any], encode: _Encode, on_error: str
+) -> AsyncGenerator[bytes, None] | Generator[bytes, None, None]:
     if on_error not in _ON_ERROR:
         raise InvalidInputError(f"on_error must be 'raise' or 'send', not {on_error!r}")
     chunks = _Chunks(parts, encode, sends_errors=on_error == "send")
@@ -105,7 +109,7 @@ class _Chunks:
         return self._encode(error_to_wire(error))
 
 
-def _read(parts: Iterable[Any], chunks: _Chunks) -> Iterator[bytes]:
+def _read(parts: Iterable[Any], chunks: _Chunks) -> Generator[bytes, None, None]:
     reading = iter(parts)
     try:
         while True:
@@ -123,7 +127,7 @@ def _read(parts: Iterable[Any], chunks: _Chunks) -> Iterator[bytes]:
             close()
 
 
-async def _aread(parts: AsyncIterable[Any], chunks: _Chunks) -> AsyncIterator[bytes]:
+async def _aread(parts: AsyncIterable[Any], chunks: _Chunks) -> AsyncGenerator[bytes, None]:
     reading = aiter(parts)
     try:
         while True:
