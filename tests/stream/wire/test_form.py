@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import UserDict
+from collections import UserDict, deque
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -188,14 +189,13 @@ def test_whatever_a_node_sends_arrives_somehow() -> None:
     odd = {
         "mute": Mute(), "trap": Trap(a=1), "half": half, "nan": float("nan"), "bytes": b"\x00\xff", "set": {"b", "a"},
         "big": 10**5000,
-        "surrogate": "\ud800", "error": ValueError("two\nlines"), "class": int, 1: "a key", RUN: RUN, "user": UserDict(a=1),
+        "surrogate": "\ud800", "error": ValueError("two\nlines"), "class": int, 1: "a key", RUN: RUN, "user": UserDict(a=[ours.HumanMessage("hi")]), "proxy": MappingProxyType({"a": "b"}), "queue": deque([1]),
         "mixed": {1, "1"}, ("a", 1): None,
     }  # fmt: skip
 
     found = custom(odd)
 
     assert found.pop("big") == hex(10**5000)
-    assert found.pop("user")
     assert found.pop("trap")
     assert sorted(map(repr, found.pop("mixed"))) == ["'1'", "1"]
     assert found == {
@@ -210,6 +210,9 @@ def test_whatever_a_node_sends_arrives_somehow() -> None:
         "1": "a key",
         str(RUN): str(RUN),
         "a,1": None,
+        "user": {"a": [{"type": "human", "content": "hi", "id": None}]},
+        "proxy": {"a": "b"},
+        "queue": [1],
     }
 
 

@@ -56,6 +56,7 @@ def test_parts_of_every_mode_are_valid(colour: Colour) -> None:
     asking, failing = chain(saving(), busy=chain(busy=busy), ask=ask), chain(saving(), fail=fail)
     options: dict[str, Any] = {"stream_mode": get_args(StreamMode), "version": "v2", "subgraphs": True}
     found = colour.stream(asking, {"n": 0}, THREAD, **options)
+    found += colour.stream(chain(busy=busy), {"n": 0}, **options)
     with pytest.raises(ValueError, match="boom"):
         colour.each(failing, {"n": 0}, found.append, THREAD, **options)
 

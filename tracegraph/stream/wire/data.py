@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 from uuid import UUID
 
@@ -81,9 +83,9 @@ def _data(value: Any, around: tuple[int, ...]) -> Any:
 
 def _inside(value: Any, around: tuple[int, ...]) -> Any:
     """Return one value as JSON data; raises what the class of the value raises."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {_key(key): _data(item, around) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, deque)):
         return [_data(item, around) for item in value]
     if isinstance(value, (set, frozenset)):
         return _sorted([_data(item, around) for item in value])
