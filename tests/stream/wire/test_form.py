@@ -189,7 +189,8 @@ def test_whatever_a_node_sends_arrives_somehow() -> None:
     odd = {
         "mute": Mute(), "trap": Trap(a=1), "half": half, "nan": float("nan"), "bytes": b"\x00\xff", "set": {"b", "a"},
         "big": 10**5000,
-        "surrogate": "\ud800", "error": ValueError("two\nlines"), "class": int, 1: "a key", RUN: RUN, "user": UserDict(a=[ours.HumanMessage("hi")]), "proxy": MappingProxyType({"a": "b"}), "queue": deque([1]),
+        "surrogate": "\ud800", "error": ValueError("two\nlines"), "class": int, 1: "a key", RUN: RUN,
+        "user": UserDict(a=[ours.HumanMessage("hi")]), "proxy": MappingProxyType({"a": "b"}), "queue": deque([1]),
         "mixed": {1, "1"}, ("a", 1): None,
     }  # fmt: skip
 

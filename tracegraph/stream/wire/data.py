@@ -23,6 +23,8 @@ MESSAGE_FIRST: Final = ("content", "id")
 
 _EVENTS: Final = frozenset(get_args(Event))
 _SCALARS: Final = frozenset({str, bool, type(None)})
+_MOST: Final = 2**63
+"""Integers beyond it, which Python may be unable to write, are left to the common rules."""
 _MOST_LEVELS: Final = 100
 _MOST_LEVELS_OF_MODELS: Final = 10
 
@@ -71,6 +73,8 @@ def _data(value: Any, around: tuple[int, ...]) -> Any:
         return value
     if type(value) is UUID:
         return str(value)
+    if type(value) is int and -_MOST <= value <= _MOST:
+        return value
     if id(value) in around:
         return safe_repr(value)
     if len(around) == _MOST_LEVELS:
