@@ -43,7 +43,9 @@ def _type(rule: str, data: Any, root: Any, at: str, _: Any) -> list[str]:
 
 
 def _enum(rule: list[Any], data: Any, root: Any, at: str, _: Any) -> list[str]:
-    return [] if data in rule else [f"{at}: {data!r} is none of {rule}"]
+    # To Python, True is 1.
+    is_one = any(data == one and isinstance(data, bool) == isinstance(one, bool) for one in rule)
+    return [] if is_one else [f"{at}: {data!r} is none of {rule}"]
 
 
 def _any_of(rule: list[Any], data: Any, root: Any, at: str, _: Any) -> list[str]:
