@@ -100,6 +100,10 @@ def run(
     db: Db = None,
     config: Config = None,
     is_json: Json = False,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="MODES", help="With --json: write parts of these modes, as updates,custom, as lines of JSON."),
+    ] = None,
     store: Store = True,
     traceback: Traceback = False,
 ) -> None:
@@ -119,6 +123,7 @@ def run(
             thread_id=thread,
             db=db,
             config_text=config,
+            stream=stream,
             options=RunOptions(is_json, store, traceback),
         )
     raise typer.Exit(code)

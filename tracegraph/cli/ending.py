@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tracegraph.cli.execution import Ended, Outcome
+from tracegraph.cli.lines import Lines
 from tracegraph.cli.loading import describe_error
 from tracegraph.cli.output import ExitCode, RunOptions, note, print_data, print_text, to_plain_data
 from tracegraph.cli.progress import Progress
@@ -27,12 +28,18 @@ _EXIT_CODES = {
 
 
 def report_ending(
-    ended: Ended, options: RunOptions, *, thread_id: str | None, answer_hint: Callable[[Sequence[str]], str] | None
+    ended: Ended,
+    options: RunOptions,
+    *,
+    thread_id: str | None,
+    answer_hint: Callable[[Sequence[str]], str] | None,
+    lines: Lines | None = None,
 ) -> ExitCode:
     """Print how a run ended and return the exit code.
 
     Args:
         answer_hint: the command that goes on with a paused run, None if its state is not kept for one.
+        lines: get the JSON as their last, if parts were written as lines.
     """
     outcome, progress, trace = ended.outcome, ended.progress, ended.trace
     result = outcome.result
@@ -47,7 +54,8 @@ def report_ending(
         shown: dict[str, Any] = {"status": outcome.status, "result": to_plain_data(result), "interrupts": questions}
         if outcome.error is not None:
             shown["error"] = {"type": type(outcome.error).__name__, "message": message}
-        print_data(shown | {"thread_id": thread_id, "trace_id": None if trace is None else trace.trace_id})
+        shown |= {"thread_id": thread_id, "trace_id": None if trace is None else trace.trace_id}
+        print_data(shown) if lines is None else lines.end(shown)
     elif outcome.status == "interrupted":
         _print_pause(questions, progress, answer_hint)
     elif isinstance(result, str):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+from tracegraph.cli.lines import Lines
 from tracegraph.cli.loading import read_json
 from tracegraph.cli.output import ExitCode, fail, json_text
 from tracegraph.cli.progress import Progress
@@ -141,14 +142,14 @@ def thread_of(config: dict[str, Any]) -> str | None:
     return None if thread_id is None else str(thread_id)
 
 
-def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_store: bool) -> Ended:
-    """Run the graph and return how it ended; nothing that user code raises gets out.
+def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_store: bool, lines: Lines | None = None) -> Ended:
+    """Run the graph and return how it ended; nothing that user code raises gets out. *lines*: where its parts go meanwhile.
 
     Raises:
         CliError: the environment names an exporter that does not exist.
     """
-    progress, control = Progress(), RunControl()
     run_id = config.setdefault("run_id", uuid4())
+    progress, control = Progress(run_id), RunControl()
     config["callbacks"] = [progress]
     finder = _TraceFinder(run_id)
     exports = has_store or any(os.environ.get(name) for name in _EXPORT_VARIABLES)
@@ -160,7 +161,11 @@ def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_s
     try:
         # What nodes print goes to stderr: stdout is the result, and nothing else.
         with progress.shown(), redirect_stdout(sys.stderr), _sigterm_drains(control) as signals:
-            outcome = _execute(graph, graph_input, config, control, signals)
+            outcome = _execute(graph, graph_input, config, control, signals, lines)
+            if lines is not None and outcome.status == "completed":
+                # A pause with no state has no result, which `invoke` shows as a dict that is empty but for the questions.
+                is_bare = progress.pause is not None and not isinstance(progress.output, dict)
+                outcome.result = {} if is_bare else progress.output
     finally:
         telemetry.shutdown()
     trace_id = finder.trace_id
@@ -200,10 +205,18 @@ def _sigterm_drains(control: RunControl) -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _execute(graph: Pregel, graph_input: Any, config: Any, control: RunControl, signals: list[int]) -> Outcome:
+def _execute(
+    graph: Pregel, graph_input: Any, config: Any, control: RunControl, signals: list[int], lines: Lines | None
+) -> Outcome:
+    result: Any = None
     try:
         if needs_async(graph):
-            result = asyncio.run(graph.ainvoke(graph_input, config, control=control))
+            if lines is not None:
+                asyncio.run(lines.arun(graph, graph_input, config, control=control))
+            else:
+                result = asyncio.run(graph.ainvoke(graph_input, config, control=control))
+        elif lines is not None:
+            lines.run(graph, graph_input, config, control=control)
         else:
             result = graph.invoke(graph_input, config, control=control)
     except GraphDrained as error:

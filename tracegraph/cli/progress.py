@@ -22,17 +22,19 @@ __all__ = ["Progress"]
 class Progress(BaseCallbackHandler):
     """Handler that keeps a status line on stderr, and prints each node as it ends, if stderr is a terminal.
 
-    ``pause`` is how the run paused; ``failed`` the innermost node that raised, with its error.
+    ``pause`` is how the run paused; ``failed`` the innermost node that raised, with its error; ``output`` what the run with
+    the id *root_id* gave.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root_id: UUID) -> None:
+        self.output: Any = None
         self.pause: GraphInterruptEvent | None = None
         self.failed: tuple[str, BaseException] | None = None
         self._lock = threading.Lock()
         self._running: dict[UUID, tuple[str, float, int]] = {}
         """Run id -> node, start (monotonic seconds), superstep."""
         self._step = 0
-        self._root_id: UUID | None = None
+        self._root_id = root_id
         self._console: Console | None = None
         self._status: Status | None = None
 
@@ -52,7 +54,6 @@ class Progress(BaseCallbackHandler):
 
     def on_superstep_start(self, step: int, *, run_id: UUID, **_: Any) -> None:
         """Remember the root graph's step; those of nested graphs are shown with their nodes only."""
-        self._root_id = self._root_id or run_id
         if run_id == self._root_id:
             self._step = step
 
@@ -65,8 +66,10 @@ class Progress(BaseCallbackHandler):
             self._running[run_id] = (name, time.monotonic(), facts.get("langgraph_step", self._step))
         self._update()
 
-    def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Print a node that has returned."""
+    def on_chain_end(self, outputs: Any = None, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Print a node that has returned, or remember what the run gave."""
+        if run_id == self._root_id:
+            self.output = outputs
         self._end(run_id, "[green]✓[/green]", None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:

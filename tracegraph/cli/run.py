@@ -10,6 +10,7 @@ from functools import partial
 from tracegraph.cli.database import OWN_SAVER, Attached, attached
 from tracegraph.cli.ending import report_ending
 from tracegraph.cli.execution import Ended, run_config, run_traced, thread_of
+from tracegraph.cli.lines import Lines
 from tracegraph.cli.loading import load_graph, read_json
 from tracegraph.cli.output import CliError, ExitCode, RunOptions, command_line, fail
 from tracegraph.errors import EmptyInputError, InvalidInputError
@@ -18,14 +19,22 @@ __all__ = ["resume_command", "run_graph"]
 
 
 def run_graph(
-    target: str, *, input_text: str | None, thread_id: str | None, db: str | None, config_text: str | None, options: RunOptions
+    target: str,
+    *,
+    input_text: str | None,
+    thread_id: str | None,
+    db: str | None,
+    config_text: str | None,
+    stream: str | None,
+    options: RunOptions,
 ) -> ExitCode:
-    """Run the graph, print how it ended, and return the exit code.
+    """Run the graph, print how it ended, and return the exit code; *stream* are the modes whose parts are written meanwhile.
 
     Raises:
         CliError: there is nothing to run: a bad argument, a graph that does not load, a database that cannot be used.
     """
     config = run_config(config_text, thread_id)
+    lines = None if stream is None else Lines.of(stream, is_json=options.is_json)
     thread_id = thread_of(config)
     graph_input = read_json(input_text, "--input")
     graph = load_graph(target)
@@ -33,10 +42,10 @@ def run_graph(
         fail("--db needs a thread to save the run under: give --thread ID")
     without = nullcontext(Attached(graph, OWN_SAVER, False))
     with without if thread_id is None else attached(graph, db, may_create=input_text is not None) as found:
-        ended = run_traced(found.graph, graph_input, config, has_store=options.has_store)
+        ended = run_traced(found.graph, graph_input, config, has_store=options.has_store, lines=lines)
     _refuse_nothing(ended, found, thread_id, has_input=input_text is not None)
     hint = partial(resume_command, target, thread_id, db) if found.is_ours and thread_id is not None else None
-    return report_ending(ended, options, thread_id=thread_id, answer_hint=hint)
+    return report_ending(ended, options, thread_id=thread_id, answer_hint=hint, lines=lines)
 
 
 def resume_command(target: str, thread_id: str, db: str | None, answer: Sequence[str] = ()) -> str:

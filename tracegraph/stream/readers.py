@@ -29,6 +29,14 @@ class _Owned(Generic[R]):
         self.run: R | None = None
 
 
+def _take(run: SyncRun | AsyncRun | None, format_part: Callable[[Part], Any]) -> list[Any]:
+    """Return what a run has made and nobody has read; the generator looks again before it goes on."""
+    found: list[Any] = []
+    while run is not None and run.parts:
+        found.append(format_part(run.parts.popleft()))
+    return found
+
+
 def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generator[Any, None, None]:
     run = owned.run = owned.make()
     turns = run.stream()
@@ -64,10 +72,15 @@ class PartReader(Iterator[Any]):
 
     def __init__(self, make_run: Callable[[], SyncRun], format_part: Callable[[Part], Any]) -> None:
         self._owned = _Owned(make_run)
+        self._format_part = format_part
         self._parts = _read(self._owned, format_part)
 
     def __next__(self) -> Any:
         return next(self._parts)
+
+    def take_ready(self) -> list[Any]:
+        """Return the parts that are there already, which may be none; nothing is waited for, and nothing runs on."""
+        return _take(self._owned.run, self._format_part)
 
     def throw(self, error: BaseException) -> Any:
         """Raise *error* where the reader stands, as generators do: the run is stopped."""
@@ -99,10 +112,15 @@ class AsyncPartReader(AsyncIterator[Any]):
 
     def __init__(self, make_run: Callable[[], AsyncRun], format_part: Callable[[Part], Any]) -> None:
         self._owned = _Owned(make_run)
+        self._format_part = format_part
         self._parts = _aread(self._owned, format_part)
 
     async def __anext__(self) -> Any:
         return await anext(self._parts)
+
+    def take_ready(self) -> list[Any]:
+        """Return the parts that are there already, which may be none; nothing is waited for, and nothing runs on."""
+        return _take(self._owned.run, self._format_part)
 
     async def athrow(self, error: BaseException) -> Any:
         """Raise *error* where the reader stands, as async generators do: the run is stopped."""
