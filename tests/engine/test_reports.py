@@ -126,6 +126,30 @@ def test_children_of_a_failed_caller_are_stopped_whatever_they_do() -> None:
     assert only(Finish, ended.actions).status == "failed"
 
 
+def test_calls_of_an_attempt_that_is_given_up_are_dropped_whatever_they_do() -> None:
+    """One has ended, one waits for its retry, two run, one waits for a slot: nobody waits for any."""
+    engine = engine_for(at_once("caller"), max_concurrency=2)
+    (caller,) = tasks_of(started(engine, 1))
+    (ended,) = tasks_of(call(engine, caller, 0))
+    engine.receive(TaskSucceeded(ended, 1, "done"), AT_NS)
+    (retried,) = tasks_of(call(engine, caller, 1))
+    (running,) = tasks_of(call(engine, caller, 2))
+    (next_one,) = [
+        *tasks_of(engine.receive(TaskFailed(retried, 1, ValueError("again"), POLICY), AT_NS)),
+        *tasks_of(call(engine, caller, 3)),
+    ]
+    assert tasks_of(call(engine, caller, 4)) == []
+
+    decision = engine.receive(TaskFailed(caller, 1, ValueError("out of time"), is_given_up=True), AT_NS)
+
+    assert [action.task for action in decision.actions if isinstance(action, CancelTask)] == [running, next_one]
+    assert [(event.status, event.reason) for event in events_of(TaskEnded, decision)] == [
+        *[("cancelled", "caller_ended")] * 4,
+        ("failed", None),
+    ]
+    assert only(Finish, decision.actions).status == "failed"
+
+
 def test_a_pause_of_a_caller_waits_for_its_children() -> None:
     """What they finish is kept, so that nothing is done twice when the caller is resumed."""
     engine = engine_for(at_once("caller"))

@@ -511,6 +511,37 @@ def test_final_takes_two_types() -> None:
         entrypoint()(flow)
 
 
+def test_a_task_returns_one_value() -> None:
+    def gen(x: int) -> Any:
+        yield x
+
+    with pytest.raises(TypeError, match="'gen' is a generator"):
+        task(gen)
+
+
+def test_final_needs_no_types() -> None:
+    def flow(x: int) -> entrypoint.final:  # type: ignore[type-arg]
+        return entrypoint.final(value=x, save=-x)
+
+    app = entrypoint()(flow)
+    assert (app.invoke(1), app.get_output_jsonschema()) == (1, {"title": "LangGraphOutput"})
+
+
+def test_a_task_in_a_class_is_a_method() -> None:
+    class Scale:
+        by = 3
+
+        @task
+        def of(self, x: int) -> int:
+            return x * self.by
+
+    @entrypoint()
+    def flow(x: int) -> Any:
+        return Scale().of(x).result()
+
+    assert (flow.invoke(2), Scale.of.name) == (6, "of")
+
+
 def test_a_sync_function_has_no_time_limit() -> None:
     def flow(x: int) -> int:
         return x
