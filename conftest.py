@@ -17,3 +17,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from postgres_fixtures import *  # noqa: F403  # only importable now
+from run_fixtures import *  # noqa: F403

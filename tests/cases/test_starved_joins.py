@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypedDict
 
+import colours
 import pytest
 from colours import Colour
 
@@ -54,6 +55,7 @@ def test_join_whose_source_was_not_chosen_is_reported(colour: Colour, chosen: st
         colour.invoke(app, {"turn": 1}, THREAD)
 
     assert (ran, len(found)) == ([chosen], 1)
+    assert found[0].filename == colours.__file__  # where the graph was called
     assert app.get_state(THREAD).next == ()
 
 

@@ -1,4 +1,4 @@
-"""Each test of a driver runs in both colours."""
+"""Time limits, and bodies that outlive their runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from colours import ASYNC, SYNC, Colour
 from time_limits import Limit
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: Any) -> Colour:
-    """The colour of the run under test."""
-    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(params=["step", "run"])

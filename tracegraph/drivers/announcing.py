@@ -70,5 +70,5 @@ def warn_of_starved_joins(finish: Finish) -> None:
             f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
             "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
             TracegraphWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

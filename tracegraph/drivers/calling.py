@@ -234,10 +234,12 @@ def _failed(here: HereNow, error: Exception, policy: RetryPolicy | None) -> Task
 
 def _comes_of_cancellation(error: BaseException) -> bool:
     """Say whether *error* was raised while a cancellation was on its way through the node's code: in its clean-up, say."""
+    seen = {id(error)}  # a chain that user code has tied into a ring has no end
     context = error.__context__
-    while context is not None:
+    while context is not None and id(context) not in seen:
         if isinstance(context, asyncio.CancelledError):
             return True
+        seen.add(id(context))
         context = context.__context__
     return False
 

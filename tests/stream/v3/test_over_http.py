@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
+from serving import serving
 from small_graphs import PATIENCE_S, State, chain, says
 from spans import Trace
 from starlette.applications import Starlette
@@ -54,21 +53,6 @@ class Service:
                     yield f"data: {json.dumps(event)}\n\n"
         finally:
             self.left.set()
-
-
-@contextlib.asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[str]:
-    """Serve *app* on this event loop and yield its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # pytest has its own
-    socket = server.config.bind_socket()
-    running = asyncio.create_task(server.serve(sockets=[socket]))
-    try:
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(running, PATIENCE_S)
-        socket.close()
 
 
 async def read(url: str, count: int, until: asyncio.Event | None = None) -> list[Any]:

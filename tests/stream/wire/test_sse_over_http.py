@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
+from serving import serving
 from small_graphs import PATIENCE_S, State, chain, says
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,25 +24,14 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-@contextlib.asynccontextmanager
-async def serving(graph: Any) -> AsyncIterator[str]:
-    """Serve runs of *graph* on this event loop and yield the address."""
+def app_of(graph: Any) -> Starlette:
+    """Return an application that answers with a run of *graph*."""
 
     async def answer(request: Request) -> StreamingResponse:
         parts = graph.astream({"xs": []}, stream_mode=["updates"], version="v2")
         return StreamingResponse(to_sse(parts, on_error="send"), media_type="text/event-stream")
 
-    app = Starlette(routes=[Route("/", answer)])
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # pytest has its own
-    socket = server.config.bind_socket()
-    running = asyncio.create_task(server.serve(sockets=[socket]))
-    try:
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(running, PATIENCE_S)
-        socket.close()
+    return Starlette(routes=[Route("/", answer)])
 
 
 async def test_a_client_gets_every_part_and_the_error() -> None:
@@ -53,7 +40,7 @@ async def test_a_client_gets_every_part_and_the_error() -> None:
     def fail(state: State) -> State:
         raise ValueError("boom")
 
-    async with serving(chain(a=says("one\ntwo"), fail=fail)) as url, httpx.AsyncClient() as client:
+    async with serving(app_of(chain(a=says("one\ntwo"), fail=fail))) as url, httpx.AsyncClient() as client:
         response = await client.get(url)
 
     first, last = [dict(line.split(": ", 1) for line in event.splitlines()) for event in response.text.split("\n\n") if event]
@@ -74,7 +61,7 @@ async def test_a_client_that_hangs_up_stops_the_run() -> None:
             stopped.set()
         return {}
 
-    async with serving(chain(a=says("x"), hang=hang)) as url, asyncio.timeout(PATIENCE_S):
+    async with serving(app_of(chain(a=says("x"), hang=hang))) as url, asyncio.timeout(PATIENCE_S):
         async with httpx.AsyncClient() as client, client.stream("GET", url) as response:
             chunk = await anext(response.aiter_bytes())
             await running.wait()

@@ -24,6 +24,9 @@ class _ModeTransformer(StreamTransformer):
     _native = True
     mode: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        cls.required_stream_modes = (cls.mode,)
+
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
         self.channel: StreamChannel[Any] = StreamChannel()
@@ -48,7 +51,6 @@ class ValuesTransformer(_ModeTransformer):
     """Projection ``values``: the state after each superstep; built in. It also knows the output and what is asked."""
 
     mode = "values"
-    required_stream_modes = ("values",)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
@@ -66,32 +68,27 @@ class UpdatesTransformer(_ModeTransformer):
     """Projection ``updates``: what each node wrote."""
 
     mode = "updates"
-    required_stream_modes = ("updates",)
 
 
 class CustomTransformer(_ModeTransformer):
     """Projection ``custom``: what nodes gave to the stream writer."""
 
     mode = "custom"
-    required_stream_modes = ("custom",)
 
 
 class CheckpointsTransformer(_ModeTransformer):
     """Projection ``checkpoints``: the checkpoints, as they are saved."""
 
     mode = "checkpoints"
-    required_stream_modes = ("checkpoints",)
 
 
 class TasksTransformer(_ModeTransformer):
     """Projection ``tasks``: the start and the result of each task."""
 
     mode = "tasks"
-    required_stream_modes = ("tasks",)
 
 
 class DebugTransformer(_ModeTransformer):
     """Projection ``debug``: tasks and checkpoints with their steps."""
 
     mode = "debug"
-    required_stream_modes = ("debug",)

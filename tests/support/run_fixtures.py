@@ -1,9 +1,8 @@
-"""Each test of a graph's public face runs in both colours."""
+"""What most tests of runs take: the colour they run in, and the spans they make."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from colours import ASYNC, SYNC, Colour
@@ -12,17 +11,20 @@ from spans import Trace
 
 from tracegraph.telemetry import use_provider
 
+__all__ = ["colour", "trace"]
+
 
 @pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: Any) -> Colour:
-    """The colour of the run under test."""
-    return request.param  # type: ignore[no-any-return]
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """The driver under test."""
+    chosen: Colour = request.param
+    return chosen
 
 
 @pytest.fixture
 def trace() -> Iterator[Trace]:
-    """Spans of this test alone."""
-    provider = TracerProvider()
+    """Spans of this test alone: started, ended, and the tree they make."""
+    provider = TracerProvider(shutdown_on_exit=False)
     found = Trace(provider)
     provider.add_span_processor(found)
     use_provider(provider)
