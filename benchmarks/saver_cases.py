@@ -68,17 +68,30 @@ def _step(durability: str) -> Callable[[Library, Any, int], dict[str, float]]:
     return measure
 
 
-def _growing(lib: Library, saver: Any, size: int, channel: Any, *, is_read: bool) -> dict[str, float]:
-    """Measure steps that each add one item to a list, which the node may read: early ones, and those *size* steps later."""
+def _growing(lib: Library, saver: Any, size: int, channel: Any, *, use: str) -> dict[str, float]:
+    """Measure steps that each add one item to a list: early ones, and those *size* steps later.
+
+    The node leaves the list ("unread"), looks at its last item ("read"), or gets hold of it all ("taken").
+    """
     state: Any = TypedDict("state", {"log": channel, "n": int})
     at: list[float] = []
 
-    def say(seen: Any) -> Any:
+    def unread(seen: Any) -> Any:
         at.append(time.perf_counter())
         return {"log": [f"{seen['n']:020}"], "n": seen["n"] + 1}
 
+    def read(seen: Any) -> Any:
+        at.append(time.perf_counter())
+        last = seen["log"][-1] if seen["n"] else "0"
+        return {"log": [f"{int(last) + 1:020}"], "n": seen["n"] + 1}
+
+    def taken(seen: Any) -> Any:
+        at.append(time.perf_counter())
+        log = seen["log"]
+        return {"log": [f"{len(log):020}"], "n": seen["n"] + 1}
+
     builder = lib.StateGraph(state)
-    builder.add_node("say", say, input_schema=state if is_read else Counter)
+    builder.add_node("say", {"unread": unread, "read": read, "taken": taken}[use])
     builder.add_edge(lib.START, "say")
     builder.add_conditional_edges("say", lambda seen: "say" if seen["n"] < size else lib.END)
     builder.compile(checkpointer=saver).invoke({"log": [], "n": 0}, THREAD, durability="sync")
@@ -87,15 +100,15 @@ def _growing(lib: Library, saver: Any, size: int, channel: Any, *, is_read: bool
     return {"early": early * 1e6, "late": late * 1e6, "ratio": late / early}
 
 
-def _list(lib: Library, saver: Any, size: int) -> dict[str, float]:
-    return _growing(lib, saver, size, Annotated[list[str], operator.add], is_read=True)
+def _list(lib: Library, saver: Any, size: int, *, use: str) -> dict[str, float]:
+    return _growing(lib, saver, size, Annotated[list[str], operator.add], use=use)
 
 
-def _delta(lib: Library, saver: Any, size: int, *, is_read: bool) -> dict[str, float]:
+def _delta(lib: Library, saver: Any, size: int, *, use: str) -> dict[str, float]:
     def extended(log: list[str], batch: list[list[str]]) -> list[str]:
         return [*log, *chain.from_iterable(batch)]
 
-    return _growing(lib, saver, size, Annotated[list[str], lib.DeltaChannel(extended, list)], is_read=is_read)
+    return _growing(lib, saver, size, Annotated[list[str], lib.DeltaChannel(extended, list)], use=use)
 
 
 def _get_state(lib: Library, saver: Any, size: int) -> dict[str, float]:
@@ -130,8 +143,10 @@ class Measure:
 MEASURES = (
     Measure("loop, async durability", ("memory", "sqlite", "postgres"), 1000, 50, _step("async"), "wall"),
     Measure("loop, sync durability", ("memory", "sqlite", "postgres"), 1000, 50, _step("sync"), "wall"),
-    Measure("growing list", ("memory", "sqlite"), 10_000, 300, _list, "ratio", ("tracegraph",)),
-    Measure("growing delta, read", ("memory", "sqlite"), 10_000, 300, partial(_delta, is_read=True), "ratio", ("tracegraph",)),
-    Measure("growing delta, unread", ("memory", "sqlite"), 10_000, 300, partial(_delta, is_read=False), "ratio", ("tracegraph",)),
+    *(
+        Measure(f"growing {name}, {use}", ("memory", "sqlite"), 10_000, 300, partial(take, use=use), "ratio", ("tracegraph",))
+        for name, take in (("list", _list), ("delta", _delta))
+        for use in ("unread", "read", "taken")
+    ),
     Measure("get_state, by past steps", ("memory", "sqlite", "postgres"), 5000, 50, _get_state, "ratio", ("tracegraph",)),
 )

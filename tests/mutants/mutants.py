@@ -184,4 +184,23 @@ MUTANTS = (
         (Edit("pregel/launch.py", "found.is_over else found", "not found.is_over else found"),),
         ("tests/runtime/test_plain_threads.py",),
     ),
+    Mutant(
+        "any call of one argument taken for len",
+        (
+            Edit(
+                "graph/sparing.py", 'before.opname == "LOAD_GLOBAL" and before.argval == "len"', 'before.opname == "LOAD_GLOBAL"'
+            ),
+        ),
+        ("tests/graph/test_sparing.py",),
+    ),
+    Mutant(
+        "a look that another way leads into",
+        (Edit("graph/sparing.py", "and not steps[at].is_jump_target", ""),),
+        ("tests/graph/test_sparing.py",),
+    ),
+    Mutant(
+        "a state that a nested function changes",
+        (Edit("graph/sparing.py", "if variable in code.co_cellvars or not", "if not"),),
+        ("tests/graph/test_sparing.py",),
+    ),
 )

@@ -10,6 +10,7 @@ from tracegraph.callbacks.base import GraphInterruptEvent, GraphResumeEvent, Ret
 from tracegraph.callbacks.calls import HandlerCalls, both
 from tracegraph.callbacks.runs import BODY_TAG, NodeRun, Run, branch_run_id, ids_of, node_of, node_run_id, segments, stand_in
 from tracegraph.constants import START
+from tracegraph.engine.views import isolated
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.events import (
     AttemptEnded,
@@ -346,6 +347,9 @@ class HandlerObserver:
                 return call("on_resume", GraphResumeEvent(event.run_id, "pending", event.checkpoint_id, segments(event.ns)))
 
     def _start(self, run: Run, name: str, given: Any) -> Awaitable[None] | None:
+        if type(given) is dict:
+            # What a node leaves alone is the channel's own; a handler may do with its input what it likes.
+            given = {key: isolated(value) for key, value in given.items()}
         return self._calls.call("on_chain_start", None, given, **ids_of(run), metadata={**run.metadata}, name=name)
 
     def _end(self, run: Run, result: Any) -> Awaitable[None] | None:

@@ -47,6 +47,8 @@ class Node:
     """Channels whose change runs this node, sorted."""
     reads: str | tuple[str, ...]
     """Input channels: a tuple makes a dict input, a single name its bare value."""
+    spared: frozenset[str] = frozenset()
+    """Those of ``reads`` whose values the body leaves as they are: it gets the channel's own, not a copy."""
     managed: tuple[tuple[str, type[ManagedValue[Any]]], ...] = ()
     """Managed values of the input: (key, class)."""
     mapper: Callable[[Any], Any] | None = None

@@ -11,6 +11,7 @@ from tracegraph.engine.views import fresh
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
 from tracegraph.graph.annotations import literal_return, parameter_schema, path_name
 from tracegraph.graph.schema import Schemas, nested_fields
+from tracegraph.graph.sparing import spared_keys
 from tracegraph.graph.specs import BranchSpec
 from tracegraph.types import Send
 
@@ -101,6 +102,7 @@ class Branch:
         "_nested",
         "_passes_extras",
         "_source",
+        "_spared",
         "_targets",
     )
 
@@ -115,6 +117,7 @@ class Branch:
         self._names = (reads,) if isinstance(reads, str) else reads
         self._managed = schemas.managed_of(schema)
         self._mapper = schemas.mapper(schema)
+        self._spared = spared_keys(spec.path, reads) if self._mapper is None else frozenset()
         # What a node returned beside the state's fields is still of use to a path that declared no schema.
         self._passes_extras = spec.input_schema is None and self._mapper is None and not self._is_root
         # What was written to these is in the state; what was returned for them may be an Overwrite, or nothing at all.
@@ -122,7 +125,7 @@ class Branch:
 
     def call(self, task: Task, returned: Any) -> PathCall:
         """Return the call of the path function, on the state as it is with the task's own writes applied."""
-        value: Any = fresh(task, self._names)
+        value: Any = fresh(task, self._names, self._spared)
         if self._is_root:
             return PathCall(self._name, self._body, value.get(ROOT))
         for key, manager in self._managed:

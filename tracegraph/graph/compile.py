@@ -22,6 +22,7 @@ from tracegraph.graph.branch import Branch, Targets
 from tracegraph.graph.discovery import find_subgraph
 from tracegraph.graph.jsonschema import context_jsonschema, schema_jsonschema, schema_model
 from tracegraph.graph.schema import Field, Schemas, nested_fields
+from tracegraph.graph.sparing import spared_keys
 from tracegraph.graph.specs import NodeSpec
 from tracegraph.graph.trusted import with_classes_of
 from tracegraph.graph.validation import DEFAULT_HANDLER, check_checkpointer, check_definition
@@ -157,13 +158,15 @@ class _Assembly:
         is_regular = not spec.is_error_handler
         policies = defaults.retry_policies if spec.retry_policies is None else spec.retry_policies
         handler = spec.error_handler or (DEFAULT_HANDLER if defaults.error_handler is not None else None)
+        reads, mapper = self.schemas.reads(spec.input_schema), self.schemas.mapper(spec.input_schema)
         joins = tuple(channel for channel, (_starts, end) in self.joins.items() if end == spec.name)
         return Node(
             name=spec.name,
             triggers=(self.targets.channels[spec.name], *joins) if is_regular else (),
-            reads=self.schemas.reads(spec.input_schema),
+            reads=reads,
+            spared=spared_keys(spec.body, reads) if mapper is None else frozenset(),
             managed=self.schemas.managed_of(spec.input_schema),
-            mapper=self.schemas.mapper(spec.input_schema),
+            mapper=mapper,
             body=Body.of(spec.body, name=spec.name),
             writer=self._writer(spec.name, self.schemas.tree, spec.input_schema),
             retry_policies=policies or (),
