@@ -45,5 +45,5 @@ def test_a_run_whose_root_span_cannot_start_goes_on(
 
     assert found == {"xs": ["a"]}
     assert [record.getMessage() for record in caplog.records if record.name.startswith("tracegraph")] == [
-        "the run's root span could not be started; the run goes on without spans"
+        "the run's telemetry could not be started; the run goes on without"
     ]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tracegraph.drivers.here import HereNow
     from tracegraph.drivers.travel import Origin, Travel
 
-__all__ = ["Launch", "SpanFactory"]
+__all__ = ["Launch", "ObserverFactory"]
 
-SpanFactory = Callable[[RunStarted], tuple[Observer | None, Callable[[], None] | None]]
-"""Makes a root run's span observer, and what to call inside the run's Context to make its span the current one."""
+ObserverFactory = Callable[[RunStarted], tuple[Sequence[Observer], Callable[[], None] | None]]
+"""Makes what observes a root run, and what to call inside the run's Context to make its span the current one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Launch:
     handlers: Sequence[Any] = ()
     own_observers: Sequence[Observer] = ()
     """Observers that leave the hub with this run."""
-    span_factory: SpanFactory | None = None
+    observer_factory: ObserverFactory | None = None
     interrupt_before: frozenset[str] | str = frozenset()
     interrupt_after: frozenset[str] | str = frozenset()
     default_retry: tuple[RetryPolicy, ...] = ()

@@ -22,7 +22,7 @@ from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.launch import Launch, SpanFactory
+from tracegraph.drivers.launch import Launch, ObserverFactory
 from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
@@ -162,9 +162,9 @@ class Run(ABC):
             self.deadline = Deadline(now_ns, launch.deadline_s)
         started = started_event(self, now_ns)
         attach = None
-        if launch.span_factory is not None:
-            observer, attach = self._root_span(launch.span_factory, started)
-            if observer is not None:
+        if launch.observer_factory is not None:
+            observers, attach = self._telemetry(launch.observer_factory, started)
+            for observer in observers:
                 self.hub.add(observer)
         for observer in launch.own_observers:
             self.hub.add(observer)
@@ -183,12 +183,12 @@ class Run(ABC):
                 self.request_close("cancelled", "the enclosing task was given up")
                 self.end()
 
-    def _root_span(self, factory: SpanFactory, started: RunStarted) -> tuple[Observer | None, Callable[[], None] | None]:
+    def _telemetry(self, factory: ObserverFactory, started: RunStarted) -> tuple[Sequence[Observer], Callable[[], None] | None]:
         try:
             return factory(started)
         except Exception:  # a span processor of the application's own: observers never break a run
-            logger.exception("the run's root span could not be started; the run goes on without spans")
-            return None, None
+            logger.exception("the run's telemetry could not be started; the run goes on without")
+            return (), None
 
     def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""

@@ -25,7 +25,7 @@ from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
 from tracegraph.events import RunStarted
 from tracegraph.runtime import RunControl, Runtime, ServerInfo, coerce_context
-from tracegraph.telemetry import attach_here, spans_for_root
+from tracegraph.telemetry import attach_here, observers_for_root
 from tracegraph.types import Durability, seconds_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def make_launch(graph: Pregel, given: Any, config: Any, options: CallOptions) ->
         runtime=_runtime(graph, spec, parent, options),
         handlers=handlers,
         own_observers=own,
-        span_factory=_span_factory if parent is None else None,
+        observer_factory=_telemetry if parent is None else None,
         interrupt_before=_names(options.interrupt_before) or graph.interrupt_before,
         interrupt_after=_names(options.interrupt_after) or graph.interrupt_after,
         default_retry=graph.default_retry,
@@ -167,9 +167,9 @@ def _new_run_id() -> UUID:
     return UUID(int=_new_bits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48)
 
 
-def _span_factory(started: RunStarted) -> tuple[Observer | None, Any]:
-    observer, context = spans_for_root(started)
-    return observer, None if context is None else partial(attach_here, context)
+def _telemetry(started: RunStarted) -> tuple[Sequence[Observer], Any]:
+    observers, context = observers_for_root(started)
+    return observers, None if context is None else partial(attach_here, context)
 
 
 def _audience(spec: RunSpec, parent: HereNow | None, run_id: UUID) -> tuple[Hub, Sequence[Any], Sequence[Observer]]:

@@ -6,7 +6,7 @@ from here; one that has not calls :func:`setup`. Importing this package loads an
 
 from __future__ import annotations
 
-from tracegraph.telemetry.roots import attach_here, spans_for_root, use_provider
+from tracegraph.telemetry.roots import attach_here, observers_for_root, spans_for_root, use_provider
 from tracegraph.telemetry.setup import Telemetry, setup
 
-__all__ = ["Telemetry", "attach_here", "setup", "spans_for_root", "use_provider"]
+__all__ = ["Telemetry", "attach_here", "observers_for_root", "setup", "spans_for_root", "use_provider"]

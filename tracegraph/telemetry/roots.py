@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer, TracerProvider
 
+    from tracegraph.callbacks.hub import Observer
     from tracegraph.events import RunStarted
     from tracegraph.telemetry.spans import SpanObserver
 
-__all__ = ["attach_here", "spans_for_root", "use_provider"]
+__all__ = ["attach_here", "observers_for_root", "spans_for_root", "use_provider"]
 
 _PROVIDER_VARIABLE = "OTEL_PYTHON_TRACER_PROVIDER"
 
@@ -37,6 +38,15 @@ def use_provider(provider: TracerProvider | None, *, retired: TracerProvider | N
     """
     _Choice.provider = provider
     _Choice.retired = retired
+
+
+def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | None]:
+    """Return what observes a root run for each signal that has a provider, and the context its code must run in.
+
+    Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
+    """
+    spans, context = spans_for_root(started)
+    return [] if spans is None else [spans], context
 
 
 def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:
