@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.attributes import error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
@@ -21,6 +22,21 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_write.input_tokens",  # released as cache_creation
     "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.client.inference.operation.details",  # an event
+    "gen_ai.client.operation.exception",  # as well
+    "gen_ai.client.operation.time_to_first_chunk",
+    "gen_ai.client.operation.time_per_output_chunk",
+    "gen_ai.client.inference.operation.input_tokens",
+    "gen_ai.client.inference.operation.output_tokens",
+    "gen_ai.client.inference.usage.input_tokens",
+    "gen_ai.client.inference.usage.output_tokens",
+    "gen_ai.client.inference.usage.cache_read.input_tokens",
+    "gen_ai.client.inference.usage.cache_write.input_tokens",
+    "gen_ai.client.inference.usage.reasoning.output_tokens",
+    "gen_ai.execute_tool.duration",
+    "gen_ai.invoke_workflow.duration",
+    "gen_ai.run_step.duration",  # a proposal
+    "gen_ai.token.modality",
 }
 
 
@@ -37,7 +53,7 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
-        for module in (gen_ai_attributes, error_attributes, exception_attributes)
+        for module in (gen_ai_attributes, gen_ai_metrics, error_attributes, exception_attributes)
         for key, value in vars(module).items()
         if key.isupper() and isinstance(value, str)
     }

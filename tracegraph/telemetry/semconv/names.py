@@ -1,4 +1,4 @@
-"""Every name telemetry uses, written once.
+"""Every name telemetry uses, written once; what each one means stands in the registry beside this file.
 
 ``gen_ai.*`` names follow the GenAI conventions as of October 2026 (all of stability *Development*: they
 will move, and this file is where). ``tracegraph.*`` is for what the conventions have no word for; the one
@@ -44,7 +44,14 @@ REQUEST_MODEL: Final = "gen_ai.request.model"
 REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
 REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
 REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
+REQUEST_PRESENCE_PENALTY: Final = "gen_ai.request.presence_penalty"
+REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
+REQUEST_SEED: Final = "gen_ai.request.seed"
+REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
 REQUEST_STREAM: Final = "gen_ai.request.stream"
+OUTPUT_TYPE: Final = "gen_ai.output.type"
 RESPONSE_ID: Final = "gen_ai.response.id"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
 RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
@@ -55,11 +62,26 @@ USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+"""What the released conventions call the one above."""
+
 USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
+
+# Content, which is recorded only where somebody asked for it.
+SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
+RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
+RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
+
+# Model, tool and retriever calls, where the conventions have no word.
 RETRIEVER_NAME: Final = "tracegraph.retriever.name"
 RETRIEVAL_COUNT: Final = "tracegraph.retrieval.documents"
 
@@ -129,3 +151,41 @@ JOIN_NAME: Final = "tracegraph.join.name"
 JOIN_TARGET: Final = "tracegraph.join.target"
 JOIN_WAITING_FOR: Final = "tracegraph.join.waiting_for"
 NEXT_NODES: Final = "tracegraph.run.next_nodes"
+
+# Log records: the lifecycle events above, and these.
+RUN_STARTED_EVENT: Final = "tracegraph.run.started"
+RUN_ENDED_EVENT: Final = "tracegraph.run.ended"
+CHECKPOINT_SAVED_EVENT: Final = "tracegraph.checkpoint.saved"
+INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+OPERATION_EXCEPTION_EVENT: Final = "gen_ai.client.operation.exception"
+
+# Metrics of the GenAI conventions.
+OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"
+TIME_PER_OUTPUT_CHUNK: Final = "gen_ai.client.operation.time_per_output_chunk"
+TOKEN_USAGE: Final = "gen_ai.client.token.usage"  # noqa: S105  # tokens of text
+"""In the released conventions only; the ones below replace it."""
+
+INPUT_TOKENS_USED: Final = "gen_ai.client.inference.usage.input_tokens"
+OUTPUT_TOKENS_USED: Final = "gen_ai.client.inference.usage.output_tokens"
+CACHE_READ_TOKENS_USED: Final = "gen_ai.client.inference.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS_USED: Final = "gen_ai.client.inference.usage.cache_write.input_tokens"
+REASONING_TOKENS_USED: Final = "gen_ai.client.inference.usage.reasoning.output_tokens"
+OPERATION_INPUT_TOKENS: Final = "gen_ai.client.inference.operation.input_tokens"
+OPERATION_OUTPUT_TOKENS: Final = "gen_ai.client.inference.operation.output_tokens"
+EXECUTE_TOOL_DURATION: Final = "gen_ai.execute_tool.duration"
+INVOKE_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
+RUN_STEP_DURATION: Final = "gen_ai.run_step.duration"
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105  # tokens of text
+TOKEN_MODALITY: Final = "gen_ai.token.modality"  # noqa: S105  # tokens of text
+
+# Metrics of our own.
+RUNS_ACTIVE: Final = "tracegraph.runs.active"
+SUPERSTEP_DURATION: Final = "tracegraph.superstep.duration"
+TASK_RETRIES: Final = "tracegraph.task.retries"
+CACHE_LOOKUPS: Final = "tracegraph.cache.lookups"
+CHECKPOINT_DURATION: Final = "tracegraph.checkpoint.duration"
+CHECKPOINT_SIZE: Final = "tracegraph.checkpoint.size"
+INTERRUPTS: Final = "tracegraph.interrupts"
+INTERRUPT_WAIT: Final = "tracegraph.interrupt.wait"
+NESTED: Final = "tracegraph.nested"

@@ -1,0 +1,219 @@
+"""Every span: its name, its place in the tree, what it carries and when its status is an error."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracegraph.telemetry.semconv import names
+from tracegraph.telemetry.semconv.model import ANY_PARENT, SpanType, Use, opt_in, recommended, required, when
+
+__all__ = ["SPANS"]
+
+_ON_A_THREAD: Final = when("the run is on a thread", names.CONVERSATION_ID)
+_FAILED: Final = when("the span's status is ERROR", names.ERROR_TYPE)
+_RUN_CODE: Final = (names.RUN_STEP, names.ATTEMPT_SPAN, names.CHAT, names.TEXT_COMPLETION, names.EXECUTE_TOOL, names.RETRIEVAL)
+"""Where node code, and what it calls, may stand."""
+
+_MODEL_REQUEST: Final = (
+    *when("it is known", names.REQUEST_MODEL),
+    *when("asked for", names.REQUEST_STREAM, names.REQUEST_SEED, names.REQUEST_TOP_K, names.OUTPUT_TYPE),
+    *when("asked for, and not 1", names.REQUEST_CHOICE_COUNT),
+    *recommended(
+        names.REQUEST_MAX_TOKENS,
+        names.REQUEST_TEMPERATURE,
+        names.REQUEST_TOP_P,
+        names.REQUEST_FREQUENCY_PENALTY,
+        names.REQUEST_PRESENCE_PENALTY,
+        names.REQUEST_STOP_SEQUENCES,
+    ),
+)
+_MODEL_ANSWER: Final = (
+    *recommended(
+        names.RESPONSE_ID,
+        names.RESPONSE_MODEL,
+        names.RESPONSE_FINISH_REASONS,
+        names.USAGE_INPUT_TOKENS,
+        names.USAGE_OUTPUT_TOKENS,
+        names.USAGE_CACHE_READ_INPUT_TOKENS,
+        names.USAGE_CACHE_WRITE_INPUT_TOKENS,
+        names.USAGE_REASONING_OUTPUT_TOKENS,
+    ),
+    *opt_in(names.USAGE_CACHE_CREATION_INPUT_TOKENS),
+    *when("the answer was streamed", names.RESPONSE_TIME_TO_FIRST_CHUNK, names.STREAM_CHUNKS),
+)
+_CUT_SHORT: Final = when("it ended without a result or an error of its own", names.CALL_STATUS)
+_MODEL_CALL: Final[tuple[Use, ...]] = (
+    *required(names.OPERATION_NAME, names.PROVIDER_NAME),
+    *_ON_A_THREAD,
+    *_MODEL_REQUEST,
+    *_MODEL_ANSWER,
+    *_CUT_SHORT,
+    *_FAILED,
+    *opt_in(names.SYSTEM_INSTRUCTIONS, names.INPUT_MESSAGES, names.OUTPUT_MESSAGES, names.TOOL_DEFINITIONS),
+)
+
+_RUN: Final = SpanType(
+    id=names.INVOKE_WORKFLOW,
+    subject=names.WORKFLOW_NAME,
+    kinds=("INTERNAL",),
+    description="A run of a graph: invoked, streamed or resumed, at the root or nested below the node that called it.",
+    source="genai",
+    attributes=(
+        *required(names.OPERATION_NAME, names.RUN_ID, names.RUN_STATUS, names.CHECKPOINT_NS),
+        *when("the graph has a name", names.WORKFLOW_NAME),
+        *_ON_A_THREAD,
+        *when("it saves checkpoints", names.DURABILITY),
+        *when("something other than its nodes ended it", names.RUN_REASON),
+        *when("it goes on from a checkpoint", names.RESUMED_FROM_CHECKPOINT),
+        *when("it brings answers", names.RESUMED_FROM_INTERRUPT),
+        *when("it has tags", names.RUN_TAGS),
+        *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
+        *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
+        *_FAILED,
+    ),
+    parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+    events=(
+        names.RUN_INTERRUPTED_EVENT,
+        names.RUN_RESUMED_EVENT,
+        names.TURN_TAKEN_EVENT,
+        names.RUN_DRAINED_EVENT,
+        names.JOIN_STARVED_EVENT,
+        names.EXCEPTION_EVENT,
+    ),
+    links=("resumed",),
+    status=names.RUN_STATUS,
+    failures=("failed", "step_limit"),
+)
+
+_SUPERSTEP: Final = SpanType(
+    id=names.SUPERSTEP_SPAN,
+    subject="",
+    kinds=("INTERNAL",),
+    description="One superstep, where it has more than one task or its save is awaited and does I/O.",
+    source="tracegraph",
+    attributes=(
+        *required(names.SUPERSTEP, names.SUPERSTEP_TASKS, names.SUPERSTEP_STATUS, names.CHECKPOINT_NS),
+        *_ON_A_THREAD,
+        *when("the run saves checkpoints", names.CHECKPOINT_ID, names.CHECKPOINT_PARENT_ID),
+        *recommended(names.SUPERSTEP_COMMIT_MS),
+    ),
+    parents=(names.INVOKE_WORKFLOW,),
+    status=names.SUPERSTEP_STATUS,
+)
+
+_TASK: Final = SpanType(
+    id=names.RUN_STEP,
+    subject=names.STEP_NAME,
+    kinds=("INTERNAL",),
+    description="A task: one node in one superstep, all of its tries included. Of no length if its result came from the cache.",
+    source="proposal",
+    attributes=(
+        *required(names.OPERATION_NAME, names.STEP_NAME, names.TASK_ID, names.TASK_STATUS, names.SUPERSTEP, names.CHECKPOINT_NS),
+        *_ON_A_THREAD,
+        *when("it was started, not served from the cache", names.TASK_PATH, names.TASK_TRIGGER, names.TASK_QUEUED_MS),
+        *when("it is a call of a task function", names.TASK_CALLER),
+        *when("a task sent it", names.TASK_PRODUCER),
+        *when("it has a retry policy", names.TASK_ATTEMPTS),
+        *when("the node cache was asked", names.CACHE_HIT),
+        *when("something other than its code ended it", names.TASK_REASON),
+        *when("it failed and a handler took over", names.TASK_ERROR_HANDLER),
+        *_FAILED,
+    ),
+    parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN, names.RUN_STEP, names.ATTEMPT_SPAN),
+    events=(names.TASK_RETRY_EVENT, names.EXCEPTION_EVENT),
+    links=("producer",),
+    status=names.TASK_STATUS,
+    failures=("failed",),
+)
+
+_ATTEMPT: Final = SpanType(
+    id=names.ATTEMPT_SPAN,
+    subject="",
+    kinds=("INTERNAL",),
+    description="One try of a task that has a retry policy. The exception of the last try stands on the task's span.",
+    source="tracegraph",
+    attributes=(
+        *required(names.ATTEMPT_NUMBER, names.CHECKPOINT_NS),
+        *_ON_A_THREAD,
+        *when("its task ended before it", names.TASK_STATUS),
+        *_FAILED,
+    ),
+    parents=(names.RUN_STEP,),
+    events=(names.EXCEPTION_EVENT,),
+)
+
+_PUT: Final = SpanType(
+    id=names.CHECKPOINT_PUT_SPAN,
+    subject="",
+    kinds=("INTERNAL",),
+    description="A checkpoint being saved, by a saver that does I/O: below the superstep that waits for it, else below the run.",
+    source="tracegraph",
+    attributes=(
+        *required(names.CHECKPOINT_ID, names.CHECKPOINT_SOURCE, names.CHECKPOINT_CHANGED, names.SUPERSTEP, names.CHECKPOINT_NS),
+        *_ON_A_THREAD,
+        *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
+        *when("the run did not see its end", names.CHECKPOINT_STATUS),
+        *_FAILED,
+    ),
+    parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN),
+    events=(names.EXCEPTION_EVENT,),
+)
+
+_CALLS: Final = (
+    SpanType(
+        id=names.CHAT,
+        subject=names.REQUEST_MODEL,
+        kinds=("CLIENT",),
+        description="A call of a chat model. Where its model is not known, its class stands in the span's name.",
+        source="genai",
+        attributes=_MODEL_CALL,
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        events=(names.FIRST_CHUNK_EVENT, names.EXCEPTION_EVENT),
+    ),
+    SpanType(
+        id=names.TEXT_COMPLETION,
+        subject=names.REQUEST_MODEL,
+        kinds=("CLIENT",),
+        description="The same of a model that takes a text.",
+        source="genai",
+        attributes=_MODEL_CALL,
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        events=(names.FIRST_CHUNK_EVENT, names.EXCEPTION_EVENT),
+    ),
+    SpanType(
+        id=names.EXECUTE_TOOL,
+        subject=names.TOOL_NAME,
+        kinds=("INTERNAL",),
+        description="A call of a tool.",
+        source="genai",
+        attributes=(
+            *required(names.OPERATION_NAME, names.TOOL_NAME),
+            *_ON_A_THREAD,
+            *recommended(names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION),
+            *_CUT_SHORT,
+            *_FAILED,
+            *opt_in(names.TOOL_CALL_ARGUMENTS, names.TOOL_CALL_RESULT),
+        ),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        events=(names.EXCEPTION_EVENT,),
+    ),
+    SpanType(
+        id=names.RETRIEVAL,
+        subject="",
+        kinds=("CLIENT",),
+        description="A retriever being asked.",
+        source="genai",
+        attributes=(
+            *required(names.OPERATION_NAME),
+            *_ON_A_THREAD,
+            *recommended(names.RETRIEVER_NAME, names.RETRIEVAL_COUNT),
+            *_CUT_SHORT,
+            *_FAILED,
+            *opt_in(names.RETRIEVAL_QUERY_TEXT, names.RETRIEVAL_DOCUMENTS),
+        ),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        events=(names.EXCEPTION_EVENT,),
+    ),
+)
+
+SPANS: Final = (_RUN, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS)
