@@ -18,3 +18,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 from postgres_fixtures import *  # noqa: F403  # only importable now
 from run_fixtures import *  # noqa: F403
+from span_watch import *  # noqa: F403  # its hooks

@@ -35,7 +35,9 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.client.inference.usage.reasoning.output_tokens",
     "gen_ai.execute_tool.duration",
     "gen_ai.invoke_workflow.duration",
-    "gen_ai.run_step.duration",  # a proposal
+    "gen_ai.invoke_workflow.inference_calls",  # proposals, as the next two
+    "gen_ai.invoke_workflow.tool_calls",
+    "gen_ai.run_step.duration",
     "gen_ai.token.modality",
 }
 

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import StatusCode
 
 from tracegraph import events as e
+from tracegraph.errors import GraphRecursionError
 
 
 def test_exception_that_cannot_be_printed_still_ends_its_spans(provider: TracerProvider, recorder: Any) -> None:
@@ -49,7 +50,7 @@ def test_end_of_the_run_ends_whatever_is_still_open(
     """Exactly one end per span on every exit, children before parents, and no complaint from the SDK."""
     s = Script(provider)
     everything_open(s)
-    error = KeyboardInterrupt() if status == "failed" else None
+    error = {"failed": KeyboardInterrupt(), "step_limit": GraphRecursionError("too many", limit=1)}.get(status)
 
     with caplog.at_level(logging.WARNING):
         s.send(s.run_ended(ROOT, status, error))
@@ -66,7 +67,7 @@ def test_end_of_the_run_ends_whatever_is_still_open(
         if span.parent is not None:
             assert ended.index(span.context.span_id) < ended.index(span.parent.span_id)
     assert [span.name for span in recorder.finished if span.status.status_code is StatusCode.ERROR] == (
-        ["invoke_workflow"] if status == "failed" else []
+        ["invoke_workflow"] if error is not None else []
     )
     assert not caplog.records
 

@@ -28,8 +28,7 @@ class Answer:
 def test_model_call_reports_model_usage_and_first_chunk(provider: TracerProvider, recorder: Any) -> None:
     """Tokens are counted, never recorded one by one; what the model did not report stays absent."""
     s = Script(provider, thread_id="t-1")
-    start = s.model(70, model="m", temperature=0.5, provider="openai")
-    s.send(s.step(), s.task(), start)
+    s.send(s.step(), s.task(), s.model(70, model="m", temperature=0.5, provider="openai"))
     for _ in range(300):
         s.send(e.ModelToken(ROOT, "", 1, next(s.clock), "id-a", UUID(int=70), None, "FakeModel", "x", None))
     s.send(e.ModelEnded(ROOT, "", 1, next(s.clock), "id-a", UUID(int=70), None, "FakeModel", Answer(), None))
@@ -47,7 +46,7 @@ def test_model_call_reports_model_usage_and_first_chunk(provider: TracerProvider
         "gen_ai.response.id": "resp-1",
         "gen_ai.response.model": "m-2026",
         "gen_ai.response.finish_reasons": ("stop",),
-        "gen_ai.response.time_to_first_chunk": 0.003,
+        "gen_ai.response.time_to_first_chunk": 0.001,
         "gen_ai.usage.input_tokens": 5,
         "gen_ai.usage.output_tokens": 3,
         "gen_ai.usage.reasoning.output_tokens": 2,

@@ -342,6 +342,33 @@ def test_awaited_save_is_below_the_superstep_and_a_background_one_below_the_run(
     assert (back.status.status_code, exceptions(back)) == (StatusCode.ERROR, ["OSError"])
 
 
+def test_superstep_lasts_until_the_save_that_it_waits_for(provider: TracerProvider, recorder: Any) -> None:
+    """Its end is announced when its writes are applied, before the save; its span, and its commit, take the save in."""
+    s = Script(provider)
+    s.send(s.step(1, has_span=True), s.task(), s.task_ended())
+    s.send(e.CheckpointStarted(ROOT, "", 1, next(s.clock), "cp-1", None, "loop", ("a",), True, True), s.step_ended())
+    assert "superstep" in recorder.open.values()
+    s.send(e.CheckpointSaved(ROOT, "", 1, next(s.clock), "cp-1", None, "loop", (), None), s.run_ended())
+
+    superstep, save = recorder.one("superstep"), recorder.one("checkpoint put")
+    assert superstep.end_time == save.end_time
+    assert superstep.attributes["tracegraph.superstep.status"] == "completed"
+    assert superstep.attributes["tracegraph.superstep.commit_ms"] == 3.0
+    assert not recorder.open
+
+
+def test_superstep_whose_save_nobody_sees_the_end_of_ends_with_the_run(provider: TracerProvider, recorder: Any) -> None:
+    """Nothing stays open, and what was applied was applied."""
+    s = Script(provider)
+    s.send(s.step(1, has_span=True), s.task(), s.task_ended())
+    s.send(e.CheckpointStarted(ROOT, "", 1, next(s.clock), "cp-1", None, "loop", ("a",), True, True), s.step_ended())
+    s.send(s.run_ended(ROOT, "failed", KeyboardInterrupt()))
+
+    assert not recorder.open
+    assert recorder.one("superstep").attributes["tracegraph.superstep.status"] == "completed"
+    assert recorder.one("checkpoint put").attributes["tracegraph.checkpoint.status"] == "unknown"
+
+
 def test_cache_hit_is_a_step_of_no_length(provider: TracerProvider, recorder: Any) -> None:
     """A served task does not vanish from the trace, whether or not it was announced as started."""
     s = Script(provider)

@@ -14,7 +14,7 @@ from opentelemetry.util.types import AttributeValue
 
 from tracegraph.constants import PULL
 from tracegraph.engine.identity import path_text
-from tracegraph.events import RunStarted, TaskEnded, TaskStarted
+from tracegraph.events import RunStarted, SuperstepEnded, TaskEnded, TaskStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 
@@ -63,7 +63,7 @@ class TaskRecord:
         """Yield what of this task is still open but its own span, innermost first; forget it."""
         calls, self.calls = self.calls, None
         for call in reversed((calls or {}).values()):
-            yield call.span, semconv.CALL_STATUS, status
+            yield call.cut(), semconv.CALL_STATUS, status
         attempt, self.attempt = self.attempt, None
         if attempt is not None:
             yield attempt, semconv.TASK_STATUS, status
@@ -107,10 +107,12 @@ class RunRecord:
         "context",
         "ended",
         "ended_before",
+        "held",
         "last_task_end_ns",
         "lookups",
         "nodes",
         "puts",
+        "saved_by_superstep",
         "span",
         "step_context",
         "superstep",
@@ -123,6 +125,10 @@ class RunRecord:
         self.context = context
         self.step_context = context
         self.superstep: Span | None = None
+        self.saved_by_superstep: str | None = None
+        """Id of the checkpoint whose save the open superstep waits for."""
+        self.held: tuple[Span, SuperstepEnded] | None = None
+        """A superstep that is over but for that save."""
         self.thread_id = started.thread_id
         self.base: Attributes = {semconv.CHECKPOINT_NS: started.ns}
         if started.thread_id is not None:
@@ -184,11 +190,26 @@ class RunRecord:
         self.step_context = self.context
         return superstep
 
+    def hold_superstep(self, superstep: Span, event: SuperstepEnded) -> bool:
+        """Keep *superstep* open if the save that it waits for is; say whether it is."""
+        awaited, self.saved_by_superstep = self.saved_by_superstep, None
+        if awaited is None or awaited not in self.puts or awaited != event.checkpoint_id:
+            return False
+        self.held = (superstep, event)
+        return True
+
+    def release_superstep(self, checkpoint_id: str | None = None) -> tuple[Span, SuperstepEnded] | None:
+        """Return the superstep kept open for this save (None: for whichever), which is the caller's to end now."""
+        if self.held is None or checkpoint_id not in {None, self.held[1].checkpoint_id}:
+            return None
+        held, self.held = self.held, None
+        return held
+
     def ends_below(self, status: str) -> Iterator[End]:
         """Yield what of this run is still open but its own span, children first; forget it."""
         calls, self.calls = self.calls, None
         for call in (calls or {}).values():
-            yield call.span, semconv.CALL_STATUS, status
+            yield call.cut(), semconv.CALL_STATUS, status
         tasks, self.tasks = self.tasks, {}
         # The latest first: a task called by another lies inside it.
         for task in reversed(tasks.values()):
@@ -197,5 +218,7 @@ class RunRecord:
         puts, self.puts = self.puts, {}
         for put in puts.values():
             yield put, semconv.CHECKPOINT_STATUS, "unknown"
+        if (held := self.release_superstep()) is not None:
+            yield held[0], semconv.SUPERSTEP_STATUS, held[1].status
         if (superstep := self.leave_superstep()) is not None:
             yield superstep, semconv.SUPERSTEP_STATUS, "stopped"

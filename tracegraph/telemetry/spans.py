@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Link, Tracer, get_current_span, set_span_in_context
+from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_in_context
 
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
@@ -221,13 +221,17 @@ class SpanObserver:
         run = self._runs.get(event.run_id)
         if run is None or (span := run.leave_superstep()) is None:
             return
+        if not run.hold_superstep(span, event):
+            self._end_superstep(run, span, event, event.at_ns)
+
+    def _end_superstep(self, run: RunRecord, span: Span, event: events.SuperstepEnded, at_ns: int) -> None:
         try:
             if event.checkpoint_id is not None:
                 span.set_attribute(semconv.CHECKPOINT_ID, event.checkpoint_id)
             if event.status == "completed" and run.last_task_end_ns:
-                span.set_attribute(semconv.SUPERSTEP_COMMIT_MS, (event.at_ns - run.last_task_end_ns) / 1e6)
+                span.set_attribute(semconv.SUPERSTEP_COMMIT_MS, (at_ns - run.last_task_end_ns) / 1e6)
         finally:
-            end_all([(span, semconv.SUPERSTEP_STATUS, event.status)], event.at_ns)
+            end_all([(span, semconv.SUPERSTEP_STATUS, event.status)], at_ns)
 
     def _checkpoint_started(self, event: events.CheckpointStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
@@ -245,21 +249,25 @@ class SpanObserver:
         }
         if event.parent_id is not None:
             attributes[semconv.CHECKPOINT_PARENT_ID] = event.parent_id
-        context = run.step_context if event.is_awaited else run.context
+        context = run.context
+        if event.is_awaited and run.superstep is not None:
+            context, run.saved_by_superstep = run.step_context, event.checkpoint_id
         run.puts[event.checkpoint_id] = self._tracer.start_span(
             semconv.CHECKPOINT_PUT_SPAN, context, attributes=attributes, start_time=event.at_ns
         )
 
     def _checkpoint_saved(self, event: events.CheckpointSaved) -> None:
         run = self._runs.get(event.run_id)
-        span = run.puts.pop(event.checkpoint_id, None) if run is not None else None
-        if span is None:
+        if run is None or (span := run.puts.pop(event.checkpoint_id, None)) is None:
             return
         try:
             if is_failure(event.error):
                 mark_failed(span, event.error, event.at_ns)
         finally:
             span.end(event.at_ns)
+            # A superstep's end is announced before the save that it waits for, and its span lasts until that is done.
+            if (held := run.release_superstep(event.checkpoint_id)) is not None:
+                self._end_superstep(run, *held, event.at_ns)
 
     # -- tasks and attempts
 

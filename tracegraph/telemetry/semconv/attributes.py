@@ -173,9 +173,8 @@ _CALL: Final = (
 )
 
 _METRIC: Final = (
-    Attribute(names.TOKEN_TYPE, "string", "Which tokens were counted (1.41 profile).", "genai 1.41", values=("input", "output")),
-    _genai(names.TOKEN_MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
-    _ours(names.NESTED, "boolean", "The run lies inside another one's node."),
+    _genai(names.MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
+    _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
 )
 
 ATTRIBUTES: Final = (*_CORE, *_GENAI, *_CONTENT, *_RUN, *_SUPERSTEP, *_TASK, *_CALL, *_METRIC)

@@ -9,110 +9,119 @@ from tracegraph.telemetry.semconv.model import Metric, Source, Use, recommended,
 
 __all__ = ["METRICS"]
 
-_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_RUN_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200)
+_CALL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_WORKFLOW_SECONDS: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)
+_SAVE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_CALLS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 _TOKENS: Final = tuple(4**power for power in range(14))
-_MILLISECONDS_UP: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_BYTES: Final = tuple(float(4**power) for power in range(4, 15))
 
-_OPERATION: Final = (
-    *required(names.OPERATION_NAME, names.PROVIDER_NAME),
-    *when("it is known", names.REQUEST_MODEL),
-    *recommended(names.RESPONSE_MODEL),
-)
 _FAILED: Final = when("it failed", names.ERROR_TYPE)
 _WORKFLOW: Final = when("the graph has a name", names.WORKFLOW_NAME)
+_IN_A_NODE: Final = (*_WORKFLOW, *when("a node made the call", names.STEP_NAME))
+_CUT_SHORT: Final = when("it ended without a result or an error of its own", names.CALL_STATUS)
+_OPERATION: Final = (
+    *required(names.OPERATION_NAME),
+    *when("it is a model's", names.PROVIDER_NAME),
+    *when("it is known", names.REQUEST_MODEL),
+    *recommended(names.RESPONSE_MODEL),
+    *_IN_A_NODE,
+    *_CUT_SHORT,
+    *_FAILED,
+)
+_OF_A_RUN: Final = (*_WORKFLOW, *when("it is a nested run", names.NESTED))
+_OF_A_NODE: Final = (*_WORKFLOW, *required(names.STEP_NAME))
 
 
-def _duration(
-    name: str, description: str, attributes: tuple[Use, ...], buckets: tuple[float, ...] = _SECONDS, source: Source = "genai"
+def _seconds(
+    name: str, description: str, attributes: tuple[Use, ...], buckets: tuple[float, ...] = _CALL_SECONDS, source: Source = "genai"
 ) -> Metric:
     return Metric(name, "histogram", "s", description, source, attributes, buckets)
 
 
+def _tokens(name: str, description: str) -> Metric:
+    return Metric(name, "histogram", "{token}", description, "genai", _OPERATION, _TOKENS)
+
+
 def _used(name: str, description: str) -> Metric:
-    return Metric(name, "counter", "{token}", description, "genai", (*_OPERATION, *required(names.TOKEN_MODALITY)))
+    return Metric(name, "counter", "{token}", description, "genai", (*_OPERATION, *required(names.MODALITY)))
 
 
-_GENAI: Final = (
-    _duration(names.OPERATION_DURATION, "How long a model call took.", (*_OPERATION, *_FAILED)),
-    _duration(names.TIME_TO_FIRST_CHUNK, "From a streamed call's request to the first piece of its answer.", _OPERATION),
-    _duration(names.TIME_PER_OUTPUT_CHUNK, "Between one piece of an answer and the next.", _OPERATION),
-    _used(names.INPUT_TOKENS_USED, "Tokens of requests, cached ones included."),
-    _used(names.OUTPUT_TOKENS_USED, "Tokens of answers, those of reasoning included."),
-    _used(names.CACHE_READ_TOKENS_USED, "Of the requests' tokens, those that the provider's cache had."),
-    _used(names.CACHE_WRITE_TOKENS_USED, "Of the requests' tokens, those put into that cache."),
-    _used(names.REASONING_TOKENS_USED, "Of the answers' tokens, those of reasoning."),
-    Metric(
-        names.OPERATION_INPUT_TOKENS, "histogram", "{token}", "Tokens of one request.", "genai", (*_OPERATION, *_FAILED), _TOKENS
+def _calls(name: str, unit: str, description: str) -> Metric:
+    uses = (*_OF_A_RUN, *required(names.RUN_STATUS), *_FAILED)
+    return Metric(name, "histogram", unit, description, "proposal", uses, _CALLS)
+
+
+_OF_RUNS: Final = (
+    _seconds(
+        names.METRIC_WORKFLOW_DURATION,
+        "Duration of a run, from its start to its end or pause.",
+        (*_OF_A_RUN, *required(names.RUN_STATUS), *_FAILED),
+        _WORKFLOW_SECONDS,
     ),
-    Metric(
-        names.OPERATION_OUTPUT_TOKENS, "histogram", "{token}", "Tokens of one answer.", "genai", (*_OPERATION, *_FAILED), _TOKENS
-    ),
-    Metric(
-        names.TOKEN_USAGE,
-        "histogram",
-        "{token}",
-        "Tokens of one call, in the 1.41 profile only.",
-        "genai 1.41",
-        (*_OPERATION, *required(names.TOKEN_TYPE)),
-        _TOKENS,
-    ),
-    _duration(
-        names.EXECUTE_TOOL_DURATION,
-        "How long a tool took.",
-        (*required(names.TOOL_NAME), *recommended(names.TOOL_TYPE), *_FAILED),
-    ),
-    _duration(
-        names.INVOKE_WORKFLOW_DURATION,
-        "How long a run took.",
-        (*_WORKFLOW, *required(names.RUN_STATUS), *when("it is a nested run", names.NESTED), *_FAILED),
-        _RUN_SECONDS,
-    ),
-    _duration(
-        names.RUN_STEP_DURATION,
-        "How long a task took.",
-        (*required(names.STEP_NAME, names.TASK_STATUS), *_WORKFLOW, *_FAILED),
+    _calls(names.METRIC_WORKFLOW_INFERENCE_CALLS, "{inference_call}", "Model calls of a run, those of runs inside it included."),
+    _calls(names.METRIC_WORKFLOW_TOOL_CALLS, "{tool_call}", "Tool calls of a run, those of runs inside it included."),
+    _seconds(
+        names.METRIC_STEP_DURATION,
+        "Duration of a task, a node in a superstep, its retries included.",
+        (*_OF_A_NODE, *required(names.TASK_STATUS), *_FAILED),
         source="proposal",
     ),
-)
-
-_OURS: Final = (
-    Metric(names.RUNS_ACTIVE, "updowncounter", "{run}", "Runs under way.", "tracegraph", _WORKFLOW),
-    _duration(
-        names.SUPERSTEP_DURATION,
-        "How long a superstep took, from plan to commit.",
+    Metric(names.METRIC_RUNS_ACTIVE, "updowncounter", "{run}", "Runs that have begun and not ended.", "tracegraph", _OF_A_RUN),
+    _seconds(
+        names.METRIC_SUPERSTEP_DURATION,
+        "Duration of a superstep, from its plan until its writes are applied.",
         (*_WORKFLOW, *required(names.SUPERSTEP_STATUS)),
-        _MILLISECONDS_UP,
-        "tracegraph",
+        source="tracegraph",
     ),
     Metric(
-        names.TASK_RETRIES,
+        names.METRIC_TASK_RETRIES,
         "counter",
         "{retry}",
-        "Tries that failed and were followed by another.",
+        "Failed attempts of tasks that are tried again.",
         "tracegraph",
-        (*required(names.STEP_NAME, names.ERROR_TYPE), *_WORKFLOW),
+        (*_OF_A_NODE, *_FAILED),
     ),
     Metric(
-        names.CACHE_LOOKUPS,
+        names.METRIC_CACHE_LOOKUPS,
         "counter",
         "{lookup}",
-        "How often the node cache was asked.",
+        "Questions to the cache of node results.",
         "tracegraph",
-        (*required(names.STEP_NAME, names.CACHE_HIT), *_WORKFLOW),
+        (*_OF_A_NODE, *required(names.CACHE_HIT)),
     ),
-    _duration(names.CHECKPOINT_DURATION, "How long a save took.", (*_WORKFLOW, *_FAILED), _MILLISECONDS_UP, "tracegraph"),
-    Metric(names.CHECKPOINT_SIZE, "histogram", "By", "Bytes that a save stored.", "tracegraph", _WORKFLOW, _BYTES),
+    _seconds(
+        names.METRIC_CHECKPOINT_DURATION,
+        "Duration of saving a checkpoint, by savers that do I/O.",
+        (*_WORKFLOW, *_FAILED),
+        _SAVE_SECONDS,
+        "tracegraph",
+    ),
     Metric(
-        names.INTERRUPTS,
+        names.METRIC_INTERRUPTS,
         "counter",
         "{interrupt}",
-        "Pauses of runs.",
+        "Questions that nodes paused their run for, and breakpoints reached.",
         "tracegraph",
-        (*_WORKFLOW, *required(names.INTERRUPT_REASON)),
+        (*_WORKFLOW, *required(names.INTERRUPT_REASON), *when("a node asked", names.STEP_NAME)),
     ),
-    _duration(names.INTERRUPT_WAIT, "From a pause to the run that goes on from it.", _WORKFLOW, _RUN_SECONDS, "tracegraph"),
 )
 
-METRICS: Final = (*_GENAI, *_OURS)
+_OF_CALLS: Final = (
+    _seconds(names.METRIC_OPERATION_DURATION, "Duration of a model call or a retrieval.", _OPERATION),
+    _seconds(names.METRIC_TIME_TO_FIRST_CHUNK, "Time from the start of a streamed model call to its first chunk.", _OPERATION),
+    _seconds(names.METRIC_TIME_PER_OUTPUT_CHUNK, "Time between a chunk of a streamed answer and the one before.", _OPERATION),
+    _tokens(names.METRIC_OPERATION_INPUT_TOKENS, "Input tokens of a model call, cached ones included."),
+    _tokens(names.METRIC_OPERATION_OUTPUT_TOKENS, "Output tokens of a model call, those of reasoning included."),
+    _used(names.METRIC_USAGE_INPUT_TOKENS, "Input tokens, cached ones included."),
+    _used(names.METRIC_USAGE_OUTPUT_TOKENS, "Output tokens, those of reasoning included."),
+    _used(names.METRIC_USAGE_CACHE_READ_INPUT_TOKENS, "Input tokens that the provider read from its cache."),
+    _used(names.METRIC_USAGE_CACHE_WRITE_INPUT_TOKENS, "Input tokens that the provider wrote to its cache."),
+    _used(names.METRIC_USAGE_REASONING_OUTPUT_TOKENS, "Output tokens that were spent on reasoning."),
+    _seconds(
+        names.METRIC_TOOL_DURATION,
+        "Duration of a tool call.",
+        (*required(names.TOOL_NAME), *recommended(names.TOOL_TYPE), *_IN_A_NODE, *_CUT_SHORT, *_FAILED),
+    ),
+)
+
+METRICS: Final = (*_OF_RUNS, *_OF_CALLS)

@@ -1,0 +1,121 @@
+"""Holds every span that tracegraph makes in any test against the registry, whoever's tracer provider it was made with.
+
+Every SDK tracer provider of the process gets one more processor; trace stores that processes of a test wrote below its
+``tmp_path`` are read as well. What is wrong fails the test in its teardown. Two markers make exceptions, each with its reason:
+
+- ``hand_made_spans(reason)``: the test makes spans that no run makes;
+- ``content_on_spans(reason)``: the test asks for content.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from span_rules import problems_among, problems_of
+
+from tracegraph.telemetry import semconv
+from tracegraph_exporters.base import SpanRecord, to_record
+from tracegraph_exporters.store import TraceStore, TraceStoreError
+
+__all__ = ["WATCH", "SpanWatch", "pytest_configure", "pytest_runtest_teardown", "stored_spans"]
+
+SHOWN = 12
+"""Problems listed of one test; a mistake in the spans' code shows on all of them."""
+
+
+class SpanWatch(SpanProcessor):
+    """Keeps the finished spans of tracegraph's own scope until somebody takes them."""
+
+    def __init__(self) -> None:
+        self.ended: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep the span; the list is shared by all threads, and appending is one step."""
+        if span.instrumentation_scope is not None and span.instrumentation_scope.name == semconv.SCOPE_NAME:
+            self.ended.append(span)
+
+    def take(self) -> list[ReadableSpan]:
+        """Return what has ended since the last call."""
+        taken, self.ended = self.ended, []
+        return taken
+
+    def watch_all_providers(self) -> None:
+        """Add this processor to every provider from now on, before any other: a later one may raise."""
+        original = TracerProvider.__init__
+        watch = self
+
+        @functools.wraps(original)
+        def init(self: TracerProvider, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            self.add_span_processor(watch)
+
+        TracerProvider.__init__ = init  # type: ignore[method-assign]  # the one place that all providers come through
+
+
+WATCH = SpanWatch()
+
+
+def scope_problems(span: ReadableSpan) -> list[str]:
+    """Return what is wrong with a span's instrumentation scope."""
+    scope = span.instrumentation_scope
+    assert scope is not None
+    found = (scope.version, scope.schema_url)
+    wanted = (semconv.SCOPE_VERSION, semconv.SCHEMA_URL)
+    return [] if found == wanted else [f"{span.name!r}: its scope says {found}, not {wanted}"]
+
+
+def all_problems(spans: Iterable[SpanRecord], *, allows_content: bool = False) -> list[str]:
+    """Return what is wrong with spans, each by itself and among each other; each problem once."""
+    spans = list(spans)
+    found = [problem for span in spans for problem in problems_of(span, allows_content=allows_content)]
+    return list(dict.fromkeys([*found, *problems_among(spans)]))
+
+
+def stored_spans(folder: Path) -> list[SpanRecord]:
+    """Return tracegraph's spans in the trace stores in and below *folder*; what is no trace store is some test's own matter."""
+    found: list[SpanRecord] = []
+    for path in folder.rglob("traces.db"):
+        try:
+            with TraceStore(path) as store:
+                found += [span for trace in store.traces(limit=-1) for span in store.spans(trace.trace_id)]
+        except (TraceStoreError, OSError):
+            continue
+    return [span for span in found if span.scope == semconv.SCOPE_NAME]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the markers and begin to watch."""
+    config.addinivalue_line("markers", "hand_made_spans(reason): the test makes spans that no run makes; they are not checked")
+    config.addinivalue_line("markers", "content_on_spans(reason): the test asks for content, so spans may carry it")
+    WATCH.watch_all_providers()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Judge the spans of a test when all of its fixtures are gone."""
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    stored = stored_spans(folder) if folder is not None else []
+    yield
+    ended = WATCH.take()
+    if _marked(item, "hand_made_spans"):
+        return
+    records = [*map(to_record, ended), *stored]
+    problems = [
+        *(problem for span in ended for problem in scope_problems(span)),
+        *all_problems(records, allows_content=_marked(item, "content_on_spans")),
+    ]
+    if problems:
+        rest = f"\n... and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        pytest.fail("spans of this test break the rules:\n" + "\n".join(problems[:SHOWN]) + rest, pytrace=False)
+
+
+def _marked(item: pytest.Item, name: str) -> bool:
+    marker = item.get_closest_marker(name)
+    if marker is not None and not marker.kwargs.get("reason") and not marker.args:
+        raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
+    return marker is not None
