@@ -21,6 +21,10 @@ __all__ = ["model_answer", "model_request", "usage_of"]
 Attributes = dict[str, AttributeValue]
 
 
+_MADE_UP: Final = ("lc_run-", "run-")
+"""How the ids begin that LangChain gives to messages whose provider gave them none."""
+
+
 def model_request(event: ModelStarted) -> tuple[str, SpanKind, Attributes]:
     """Return the name, kind and attributes of a model call's span, as far as the start of the call tells them."""
     operation = semconv.CHAT if event.is_chat else semconv.TEXT_COMPLETION
@@ -51,7 +55,8 @@ def model_answer(response: Any) -> Attributes:
     # One for each choice, by position: with one of them missing the rest would stand at the wrong place.
     if all(reasons):
         answer[semconv.RESPONSE_FINISH_REASONS] = tuple(reason for reason in reasons if reason)
-    if response_id := _text(about.get("id"), getattr(_message(message), "id", None)):
+    response_id = _text(about.get("id"), getattr(_message(message), "id", None))
+    if response_id is not None and not response_id.startswith(_MADE_UP):
         answer[semconv.RESPONSE_ID] = response_id
     answer.update(usage_of(message) or _total_usage(response))
     return answer
