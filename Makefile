@@ -8,14 +8,16 @@ BIN := $(VENV)/bin
 ARGS ?=
 # The extra that `test` and `check` need; the tests alone need only `test`.
 EXTRA ?= dev
+# arize-phoenix lives in an environment of its own: 830 MB, with dependencies that are not ours.
+OTLP_VENV ?= .venv-otlp
 # The log file that `make demo` reads; found on this machine when empty.
 LOG ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cover bench mutants crash soak clean
+.PHONY: help demo test test-otlp check cover bench mutants crash soak clean
 
 help: ## print the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.core ## run a graph on a real log file and show its trace
 	@mkdir -p out
@@ -26,6 +28,10 @@ demo: $(VENV)/.core ## run a graph on a real log file and show its trace
 
 test: $(VENV)/.dev ## run the tests, the documentation's examples included
 	$(BIN)/python -m pytest $(ARGS)
+
+# A real Prometheus that scrapes our metrics belongs here as well, beside tests/otlp/test_phoenix.py.
+test-otlp: $(VENV)/.dev $(OTLP_VENV)/.phoenix ## send to real backends and read back: minutes, and 830 MB the first time
+	TRACEGRAPH_TEST_PHOENIX="$(abspath $(OTLP_VENV))/bin/phoenix" $(BIN)/python -m pytest tests/otlp $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types, layers, changelog fragments
 	$(BIN)/ruff check .
@@ -51,7 +57,7 @@ soak: $(VENV)/.core ## 200,000 short runs in one process, after which nothing ma
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 clean: ## remove the virtual environment, caches and what the demo wrote
-	rm -rf $(VENV) .venv-lowest out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	rm -rf $(VENV) .venv-lowest $(OTLP_VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Some distributions split ensurepip off; pip can then install itself into the new environment.
@@ -71,3 +77,8 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.python
 $(VENV)/.bench: pyproject.toml $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@ $(VENV)/.core
+
+$(OTLP_VENV)/.phoenix:
+	$(PYTHON) -m venv $(OTLP_VENV) || ($(PYTHON) -m venv --without-pip $(OTLP_VENV) && $(PYTHON) -m pip --python $(OTLP_VENV)/bin/python install pip)
+	$(OTLP_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'arize-phoenix>=20.26'
+	@touch $@
