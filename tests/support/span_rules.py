@@ -7,6 +7,7 @@ Rules of one span: :func:`problems_of`. Rules among the spans of a trace (who li
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tracegraph.telemetry import semconv
@@ -44,7 +45,7 @@ def problems_of(span: SpanRecord, *, allows_content: bool = False) -> list[str]:
         return [f"{span.name!r} is no span name of ours"]
     found = [
         *_name(span, kind),
-        *_carried(span.attributes, kind.attributes, allows_content),
+        *_carried(span.attributes, _due(span, kind), allows_content),
         *_events(span, kind, allows_content),
         *_links(span, kind),
         *_status(span, kind),
@@ -66,6 +67,13 @@ def _name(span: SpanRecord, kind: SpanType) -> Iterator[str]:
     operation = span.attributes.get(semconv.OPERATION_NAME, kind.id)
     if operation != kind.id:
         yield f"{semconv.OPERATION_NAME} is {operation!r}"
+
+
+def _due(span: SpanRecord, kind: SpanType) -> tuple[Use, ...]:
+    """Return what the span may and must carry; one whose process died has no more than it began with."""
+    if span.attributes.get(semconv.SPAN_ABANDONED) is not True:
+        return kind.attributes
+    return tuple(replace(use, level="recommended") if use.attribute == kind.status else use for use in kind.attributes)
 
 
 def _carried(attributes: Mapping[str, Any], uses: Iterable[Use], allows_content: bool) -> Iterator[str]:

@@ -30,7 +30,8 @@ def test_every_name_is_registered_and_nothing_else_is() -> None:
 @pytest.mark.parametrize("name", PARTS)
 def test_what_a_part_carries_is_registered_once(name: str) -> None:
     """No attribute without a type, none twice on one thing, and a condition wherever there is one."""
-    uses = PARTS[name].attributes
+    part = PARTS[name]
+    uses = (*part.attributes, *getattr(part, "in_logs_too", ()))
 
     assert {use.attribute for use in uses} <= ATTRIBUTES.keys()
     assert len({use.attribute for use in uses}) == len(uses)

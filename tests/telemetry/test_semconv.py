@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
-from opentelemetry.semconv.attributes import error_attributes, exception_attributes
+from opentelemetry.semconv.attributes import code_attributes, error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
 from tracegraph.telemetry import semconv
 from tracegraph_exporters import base
 
+CORE_MODULES = (code_attributes, error_attributes, exception_attributes, process_attributes)
 NAMES = {key: value for key, value in vars(semconv).items() if key.isupper() and isinstance(value, str)}
 
 AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
@@ -22,6 +23,10 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_write.input_tokens",  # released as cache_creation
     "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.input.messages_ref",  # these four as OpenTelemetry's GenAI utilities have them
+    "gen_ai.output.messages_ref",
+    "gen_ai.system_instructions_ref",
+    "gen_ai.tool.definitions_ref",
     "gen_ai.client.inference.operation.details",  # an event
     "gen_ai.client.operation.exception",  # as well
     "gen_ai.client.operation.time_to_first_chunk",
@@ -55,7 +60,7 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
-        for module in (gen_ai_attributes, gen_ai_metrics, error_attributes, exception_attributes)
+        for module in (*CORE_MODULES, gen_ai_attributes, gen_ai_metrics)
         for key, value in vars(module).items()
         if key.isupper() and isinstance(value, str)
     }

@@ -8,9 +8,9 @@ from tracegraph.events import RunStatus, TaskStatus
 from tracegraph.telemetry.semconv import names
 from tracegraph.telemetry.semconv.model import Attribute, AttributeType
 
-__all__ = ["ATTRIBUTES", "OPERATIONS"]
+__all__ = ["ATTRIBUTES"]
 
-OPERATIONS: Final = (
+_OPERATIONS: Final = (
     names.INVOKE_WORKFLOW,
     names.RUN_STEP,
     names.CHAT,
@@ -41,10 +41,14 @@ _CORE: Final = (
     _core(names.EXCEPTION_TYPE, "The same, on the event that records the exception."),
     _core(names.EXCEPTION_MESSAGE, "What the exception says, shortened."),
     _core(names.EXCEPTION_STACKTRACE, "The traceback; of a long one its beginning and its end."),
+    _core(names.CODE_FILE_PATH, "On a forwarded log line: the file it was written in."),
+    _core(names.CODE_FUNCTION_NAME, "On a forwarded log line: the function it was written in."),
+    Attribute(names.CODE_LINE_NUMBER, "int", "On a forwarded log line: the line it was written on.", "core", "stable"),
+    Attribute(names.PROCESS_ID, "int", "The process that died before the span had ended.", "core"),
 )
 
 _GENAI: Final = (
-    _genai(names.OPERATION_NAME, "string", "What the span does, in the conventions' words.", values=OPERATIONS),
+    _genai(names.OPERATION_NAME, "string", "What the span does, in the conventions' words.", values=_OPERATIONS),
     _genai(names.PROVIDER_NAME, "string", "Who serves the model; `_OTHER` if the model's class does not say."),
     _genai(names.WORKFLOW_NAME, "string", "The graph's name, if somebody gave it one."),
     _genai(names.CONVERSATION_ID, "string", "The thread id: what runs of one conversation share."),
@@ -94,6 +98,17 @@ _CONTENT: Final = (
     _content(names.TOOL_CALL_RESULT, "What it returned."),
     _content(names.RETRIEVAL_QUERY_TEXT, "What was searched for.", "string"),
     _content(names.RETRIEVAL_DOCUMENTS, "What was found."),
+    Attribute(names.RUN_INPUT, "any", "What the run was called with.", is_content=True),
+    Attribute(names.RUN_OUTPUT, "any", "What it returned.", is_content=True),
+    Attribute(names.TASK_INPUT, "any", "What the node got.", is_content=True),
+    Attribute(names.TASK_OUTPUT, "any", "What it returned.", is_content=True),
+    _genai(names.INPUT_MESSAGES_REF, "string", "Where the messages sent to the model were uploaded to."),
+    _genai(names.OUTPUT_MESSAGES_REF, "string", "Where its answers were uploaded to."),
+    _genai(names.SYSTEM_INSTRUCTIONS_REF, "string", "Where its instructions were uploaded to."),
+    _genai(names.TOOL_DEFINITIONS_REF, "string", "Where the definitions of its tools were uploaded to."),
+    _ours(names.TRUNCATED, "string[]", "Attributes of the span that were cut, or left out to keep it small."),
+    _ours(names.LEFT_OUT, "string[]", "Attributes that are missing because a redactor, or a `TracePolicy`'s function, failed."),
+    _ours(names.UPLOADS_DROPPED, "int", "How much content found the queue of uploads full.", "{upload}"),
 )
 
 _RUN: Final = (
@@ -115,6 +130,11 @@ _RUN: Final = (
     _ours(names.RESUMED_FROM_CHECKPOINT, "string", "Id of the checkpoint it goes on from."),
     _ours(names.RESUMED_FROM_INTERRUPT, "string[]", "Ids of the questions it brings the answers to."),
     _ours(names.OBSERVERS_FAILED, "string[]", "Classes of the observers that raised during it."),
+    _ours(names.IS_RESUME, "boolean", "Whether the run goes on from a checkpoint."),
+    _ours(names.OBSERVER_NAME, "string", "Class of the observer that raised."),
+    _ours(names.OBSERVED_EVENT, "string", "Kind of the lifecycle event on which it did."),
+    _ours(names.TELEMETRY_LOST, "int", "Spans and log records known to be lost in the process during the run.", "{item}"),
+    _ours(names.SPAN_ABANDONED, "boolean", "The embedded store ended the span, as its process had died.", values=("true",)),
     _ours(names.WAITED_S, "double", "How long the run waited for those before it on its thread.", "s"),
     _ours(names.NEXT_NODES, "string[]", "The nodes that would have come next."),
     _ours(names.INTERRUPT_ID, "string[]", "Ids of the questions that are open."),
@@ -140,6 +160,10 @@ _SUPERSTEP: Final = (
     _ours(names.CHECKPOINT_NS, "string", "Where the graph stands among nested ones; empty at the root."),
     _ours(names.CHECKPOINT_SOURCE, "string", "What made it.", values=("input", "loop", "update", "fork")),
     _ours(names.CHECKPOINT_CHANGED, "int", "How many channels it stores anew.", "{channel}"),
+    _ours(names.STATE_SOURCE, "string", "Where the new state comes from.", values=("loop", "resume", "pending")),
+    _ours(names.STATE_CHANGED_COUNT, "int", "How many keys of the state changed.", "{key}"),
+    _ours(names.STATE_CHANGED_KEYS, "string[]", "Which keys did."),
+    _ours(names.IGNORED_KEY, "string", "The key that a node wrote and that is no channel, shortened."),
     _ours(names.CHECKPOINT_STATUS, "string", "The run did not see the end of the save; else absent.", values=("unknown",)),
 )
 
@@ -155,6 +179,7 @@ _TASK: Final = (
     _ours(names.TASK_PRODUCER, "string", "Id of the task that sent the `Send` it runs for."),
     _ours(names.TASK_ERROR_HANDLER, "string", "The node that took over when it had failed."),
     _ours(names.ATTEMPT_NUMBER, "int", "Which try it is, from 1."),
+    _ours(names.IGNORED_REPORT, "string", "What came too late to count."),
     _ours(names.RETRY_DELAY_S, "double", "How long until the next try.", "s"),
     _ours(names.CACHE_HIT, "boolean", "Whether the node cache had its result; absent if it was not asked."),
     _ours(names.LINK_KIND, "string", "On a link: what it leads to.", values=("producer", "resumed")),

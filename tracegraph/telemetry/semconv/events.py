@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from tracegraph.telemetry.semconv import names
-from tracegraph.telemetry.semconv.model import Event, recommended, required, when
-from tracegraph.telemetry.semconv.spans import SPANS
+from tracegraph.telemetry.semconv.model import Event, Use, opt_in, recommended, required, when
+from tracegraph.telemetry.semconv.spans import MODEL_REQUEST, SPANS
 
 __all__ = ["EVENTS"]
 
@@ -19,104 +19,179 @@ _OF_A_RUN: Final = (
     *when("the graph has a name", names.WORKFLOW_NAME),
     *when("the run is on a thread", names.CONVERSATION_ID),
 )
-_INFERENCE: Final = next(span.attributes for span in SPANS if span.id == names.CHAT)
-_EXCEPTION: Final = required(names.EXCEPTION_TYPE, names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE)
+_OF_A_TASK: Final = (*_OF_A_RUN, *required(names.STEP_NAME, names.TASK_ID, names.SUPERSTEP))
+_OF_A_SAVE: Final = (
+    *_OF_A_RUN,
+    *required(names.CHECKPOINT_ID, names.CHECKPOINT_SOURCE, names.SUPERSTEP, names.CHECKPOINT_CHANGED),
+    *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
+)
+_EXCEPTION: Final = (*required(names.EXCEPTION_TYPE), *recommended(names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE))
+_FAILED: Final = when("it failed", names.ERROR_TYPE, names.EXCEPTION_TYPE, names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE)
 
-_LOGGED: Final = (
-    Event(names.RUN_STARTED_EVENT, "A run began.", "tracegraph", _OF_A_RUN, on_spans=False, in_logs=True),
-    Event(
-        names.RUN_ENDED_EVENT,
-        "A run ended, in whatever way.",
-        "tracegraph",
-        (*_OF_A_RUN, *required(names.RUN_STATUS), *when("it failed", names.ERROR_TYPE)),
-        on_spans=False,
-        in_logs=True,
-    ),
-    Event(
-        names.CHECKPOINT_SAVED_EVENT,
-        "A checkpoint was stored. Never its values.",
-        "tracegraph",
+
+def _logged(name: str, description: str, attributes: tuple[Use, ...], severity: str = "INFO") -> Event:
+    return Event(name, description, "tracegraph", attributes, on_spans=False, in_logs=True, severity=severity)
+
+
+def _mirrored(
+    name: str, description: str, attributes: tuple[Use, ...], severity: str = "INFO", also: tuple[Use, ...] = _OF_A_RUN
+) -> Event:
+    taken = {use.attribute for use in attributes}
+    rest = tuple(use for use in also if use.attribute not in taken)
+    return Event(name, description, "tracegraph", attributes, on_spans=True, in_logs=True, severity=severity, in_logs_too=rest)
+
+
+_OF_RUNS: Final = (
+    _logged(
+        names.RUN_STARTED_EVENT,
+        "A run began.",
         (
             *_OF_A_RUN,
-            *required(names.CHECKPOINT_ID, names.CHECKPOINT_SOURCE, names.SUPERSTEP, names.CHECKPOINT_CHANGED),
-            *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
+            *required(names.IS_RESUME),
+            *when("it saves checkpoints", names.DURABILITY),
+            *when("it has tags", names.RUN_TAGS),
+            *when("it goes on from a checkpoint", names.RESUMED_FROM_CHECKPOINT),
         ),
-        on_spans=False,
-        in_logs=True,
     ),
+    _logged(
+        names.RUN_ENDED_EVENT,
+        "A run ended, in whatever way. The root's says what of its telemetry is missing.",
+        (
+            *_OF_A_RUN,
+            *required(names.RUN_STATUS),
+            *when("something other than its nodes ended it", names.RUN_REASON),
+            *_FAILED,
+            *when("an observer raised", names.OBSERVERS_FAILED),
+            *when("the trace is large", names.SUPERSTEPS_COLLAPSED),
+            *when("something was lost", names.TELEMETRY_LOST),
+        ),
+    ),
+    _mirrored(
+        names.RUN_INTERRUPTED_EVENT,
+        "A run pauses. Never the question itself.",
+        (
+            *required(names.INTERRUPT_REASON, names.INTERRUPT_ID, names.SUPERSTEP),
+            *when("the run saves checkpoints", names.CHECKPOINT_ID),
+        ),
+    ),
+    _mirrored(
+        names.RUN_RESUMED_EVENT,
+        "A run goes on from a checkpoint.",
+        (*recommended(names.RESUMED_FROM_CHECKPOINT), *when("it brings answers", names.RESUMED_FROM_INTERRUPT)),
+    ),
+    _mirrored(names.TURN_TAKEN_EVENT, "A run of a graph whose runs take turns has its turn.", required(names.WAITED_S)),
+    _mirrored(
+        names.RUN_DRAINED_EVENT,
+        "A run stops between two supersteps because it was asked to.",
+        required(names.NEXT_NODES),
+        also=(*_OF_A_RUN, *required(names.RUN_REASON, names.SUPERSTEP)),
+    ),
+    _mirrored(
+        names.JOIN_STARVED_EVENT,
+        "A run ended with a join that some, but not all, of its sources reached.",
+        required(names.JOIN_NAME, names.JOIN_TARGET, names.JOIN_WAITING_FOR),
+        "WARN",
+    ),
+    _logged(
+        names.STATE_UPDATED_EVENT,
+        "The state changed. Which keys, never their values; only if asked for.",
+        (*_OF_A_RUN, *required(names.SUPERSTEP, names.STATE_SOURCE, names.STATE_CHANGED_COUNT, names.STATE_CHANGED_KEYS)),
+        "DEBUG",
+    ),
+    _logged(
+        names.KEY_IGNORED_EVENT,
+        "A node, or the input, wrote a key that is no channel.",
+        (*_OF_A_RUN, *required(names.STEP_NAME, names.SUPERSTEP, names.IGNORED_KEY)),
+        "WARN",
+    ),
+    _logged(
+        names.OBSERVER_FAILED_EVENT,
+        "An observer raised; told once for each.",
+        (*_OF_A_RUN, *required(names.OBSERVER_NAME, names.OBSERVED_EVENT, names.ERROR_TYPE), *_EXCEPTION),
+        "WARN",
+    ),
+    _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _OF_A_SAVE, "DEBUG"),
+    _logged(names.CHECKPOINT_FAILED_EVENT, "A checkpoint could not be stored.", (*_OF_A_SAVE, *_FAILED)),
+)
+
+_OF_TASKS: Final = (
+    _mirrored(
+        names.TASK_RETRY_EVENT,
+        "A try failed, and another one follows.",
+        required(names.ATTEMPT_NUMBER, names.RETRY_DELAY_S, names.ERROR_TYPE),
+        "WARN",
+        (*_OF_A_TASK, *_EXCEPTION),
+    ),
+    _logged(
+        names.TASK_FAILED_EVENT,
+        "A task failed for good.",
+        (*_OF_A_TASK, *required(names.TASK_STATUS, names.ERROR_TYPE), *_EXCEPTION, *recommended(names.TASK_REASON)),
+        "ERROR",
+    ),
+    _logged(
+        names.TASK_CANCELLED_EVENT,
+        "A task was stopped, or left behind in its thread.",
+        (*_OF_A_TASK, *required(names.TASK_STATUS), *recommended(names.TASK_REASON)),
+    ),
+    _logged(
+        names.ERROR_HANDLED_EVENT,
+        "A failed task's error handler takes over.",
+        (*_OF_A_TASK, *required(names.TASK_ERROR_HANDLER, names.ERROR_TYPE)),
+    ),
+    _logged(
+        names.REPORT_IGNORED_EVENT,
+        "A result came too late to count.",
+        (*_OF_A_TASK, *required(names.ATTEMPT_NUMBER, names.IGNORED_REPORT)),
+        "DEBUG",
+    ),
+)
+
+_OF_A_REQUEST: Final = (
+    *required(names.OPERATION_NAME),
+    *when("it is a model's", names.PROVIDER_NAME),
+    *MODEL_REQUEST,
+    *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+)
+_OF_CALLS: Final = (
     Event(
         names.INFERENCE_DETAILS_EVENT,
         "A model call with all that is on its span, messages included, so that content can be kept apart from traces.",
         "genai",
-        _INFERENCE,
+        next(span.attributes for span in SPANS if span.id == names.CHAT),
+        on_spans=False,
+        in_logs=True,
+    ),
+    Event(
+        names.OPERATION_DETAILS_EVENT,
+        "The same of a run, task, tool call or retrieval.",
+        "tracegraph",
+        (
+            *required(names.OPERATION_NAME),
+            *when("it is a run", names.RUN_ID, names.WORKFLOW_NAME),
+            *when("it is a task", names.STEP_NAME, names.TASK_ID, names.SUPERSTEP),
+            *when("the run is on a thread", names.CONVERSATION_ID),
+            *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+            *opt_in(
+                names.RUN_INPUT,
+                names.RUN_OUTPUT,
+                names.TASK_INPUT,
+                names.TASK_OUTPUT,
+                names.TOOL_CALL_ARGUMENTS,
+                names.TOOL_CALL_RESULT,
+                names.RETRIEVAL_QUERY_TEXT,
+                names.RETRIEVAL_DOCUMENTS,
+                names.LEFT_OUT,
+            ),
+        ),
         on_spans=False,
         in_logs=True,
     ),
     Event(
         names.OPERATION_EXCEPTION_EVENT,
-        "A model call failed.",
+        "A model, tool or retriever call failed.",
         "genai",
-        _EXCEPTION,
+        (*_OF_A_RUN, *required(names.SUPERSTEP, names.ERROR_TYPE), *_EXCEPTION, *_OF_A_REQUEST),
         on_spans=False,
-        in_logs=True,
-        severity="WARN",
-    ),
-)
-
-_MIRRORED: Final = (
-    Event(
-        names.RUN_INTERRUPTED_EVENT,
-        "A run pauses. Never the question itself.",
-        "tracegraph",
-        (
-            *required(names.INTERRUPT_REASON, names.INTERRUPT_ID, names.SUPERSTEP),
-            *when("the run saves checkpoints", names.CHECKPOINT_ID),
-        ),
-        on_spans=True,
-        in_logs=True,
-    ),
-    Event(
-        names.RUN_RESUMED_EVENT,
-        "A run goes on from a checkpoint.",
-        "tracegraph",
-        (
-            *recommended(names.RESUMED_FROM_CHECKPOINT),
-            *when("it brings answers", names.RESUMED_FROM_INTERRUPT),
-        ),
-        on_spans=True,
-        in_logs=True,
-    ),
-    Event(
-        names.TURN_TAKEN_EVENT,
-        "A run of a graph whose runs take turns has its turn.",
-        "tracegraph",
-        required(names.WAITED_S),
-        on_spans=True,
-        in_logs=True,
-    ),
-    Event(
-        names.RUN_DRAINED_EVENT,
-        "A run stops between two supersteps because it was asked to.",
-        "tracegraph",
-        required(names.NEXT_NODES),
-        on_spans=True,
-        in_logs=True,
-    ),
-    Event(
-        names.JOIN_STARVED_EVENT,
-        "A run ended with a join that some, but not all, of its sources reached.",
-        "tracegraph",
-        required(names.JOIN_NAME, names.JOIN_TARGET, names.JOIN_WAITING_FOR),
-        on_spans=True,
-        in_logs=True,
-        severity="WARN",
-    ),
-    Event(
-        names.TASK_RETRY_EVENT,
-        "A try failed, and another one follows.",
-        "tracegraph",
-        required(names.ATTEMPT_NUMBER, names.RETRY_DELAY_S, names.ERROR_TYPE),
-        on_spans=True,
         in_logs=True,
         severity="WARN",
     ),
@@ -134,4 +209,4 @@ _MIRRORED: Final = (
     ),
 )
 
-EVENTS: Final = (*_LOGGED, *_MIRRORED)
+EVENTS: Final = (*_OF_RUNS, *_OF_TASKS, *_OF_CALLS)

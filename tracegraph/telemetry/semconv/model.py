@@ -112,6 +112,9 @@ class Event:
     on_spans: bool
     in_logs: bool
     severity: str = "INFO"
+    """Of the log record; one that tells of a failure is of severity ERROR."""
+    in_logs_too: tuple[Use, ...] = ()
+    """What the log record has beside :attr:`attributes`."""
     stability: Stability = "development"
 
 

@@ -71,16 +71,6 @@ TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
 
-# Content, which is recorded only where somebody asked for it.
-SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
-INPUT_MESSAGES: Final = "gen_ai.input.messages"
-OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
-TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
-TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
-TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
-RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
-RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
-
 # Model, tool and retriever calls, where the conventions have no word.
 RETRIEVER_NAME: Final = "tracegraph.retriever.name"
 RETRIEVAL_COUNT: Final = "tracegraph.retrieval.documents"
@@ -152,12 +142,67 @@ JOIN_TARGET: Final = "tracegraph.join.target"
 JOIN_WAITING_FOR: Final = "tracegraph.join.waiting_for"
 NEXT_NODES: Final = "tracegraph.run.next_nodes"
 
-# Log records: the lifecycle events above, and these.
+# Log records: EventNames beside those above, and what only records say.
 RUN_STARTED_EVENT: Final = "tracegraph.run.started"
 RUN_ENDED_EVENT: Final = "tracegraph.run.ended"
+TASK_FAILED_EVENT: Final = "tracegraph.task.failed"
+TASK_CANCELLED_EVENT: Final = "tracegraph.task.cancelled"
+"""A task that was stopped (``cancelled``) or left behind in its thread (``abandoned``), and why."""
+
+ERROR_HANDLED_EVENT: Final = "tracegraph.task.error_handled"
 CHECKPOINT_SAVED_EVENT: Final = "tracegraph.checkpoint.saved"
-INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+CHECKPOINT_FAILED_EVENT: Final = "tracegraph.checkpoint.failed"
+KEY_IGNORED_EVENT: Final = "tracegraph.key.ignored"
+REPORT_IGNORED_EVENT: Final = "tracegraph.report.ignored"
+OBSERVER_FAILED_EVENT: Final = "tracegraph.observer.failed"
+STATE_UPDATED_EVENT: Final = "tracegraph.state.updated"
 OPERATION_EXCEPTION_EVENT: Final = "gen_ai.client.operation.exception"
+IGNORED_KEY: Final = "tracegraph.key"
+IGNORED_REPORT: Final = "tracegraph.report"
+OBSERVER_NAME: Final = "tracegraph.observer.name"
+OBSERVED_EVENT: Final = "tracegraph.observer.event"
+STATE_SOURCE: Final = "tracegraph.state.source"
+STATE_CHANGED_COUNT: Final = "tracegraph.state.changed_key.count"
+STATE_CHANGED_KEYS: Final = "tracegraph.state.changed_keys"
+TELEMETRY_LOST: Final = "tracegraph.telemetry.lost"
+"""How many spans and log records the process is known to have lost while the run went on, its own or others'."""
+
+IS_RESUME: Final = "tracegraph.run.is_resume"
+CODE_FILE_PATH: Final = "code.file.path"
+CODE_FUNCTION_NAME: Final = "code.function.name"
+CODE_LINE_NUMBER: Final = "code.line.number"
+
+# Content: recorded only as far as the content policy says.
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
+RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
+RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
+INPUT_MESSAGES_REF: Final = "gen_ai.input.messages_ref"
+"""Where the messages were uploaded to; this and the next three are named as OpenTelemetry's GenAI utilities name them."""
+
+OUTPUT_MESSAGES_REF: Final = "gen_ai.output.messages_ref"
+SYSTEM_INSTRUCTIONS_REF: Final = "gen_ai.system_instructions_ref"
+TOOL_DEFINITIONS_REF: Final = "gen_ai.tool.definitions_ref"
+RUN_INPUT: Final = "tracegraph.run.input"
+RUN_OUTPUT: Final = "tracegraph.run.output"
+TASK_INPUT: Final = "tracegraph.task.input"
+TASK_OUTPUT: Final = "tracegraph.task.output"
+TRUNCATED: Final = "tracegraph.truncated"
+"""Names of the attributes of this span that were cut or left out to keep it small."""
+
+LEFT_OUT: Final = "tracegraph.left_out"
+"""Names of the attributes that are missing because a redactor, or a TracePolicy's function, failed."""
+
+UPLOADS_DROPPED: Final = "tracegraph.uploads.dropped"
+"""On the root run: how much of its content found the upload queue full."""
+
+INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+OPERATION_DETAILS_EVENT: Final = "tracegraph.operation.details"
+"""The same for what is no inference: content of a run, task, tool call or retrieval."""
 
 # Metrics of the GenAI conventions; `run_step` is the proposal that the span follows too.
 METRIC_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
@@ -188,3 +233,8 @@ METRIC_INTERRUPTS: Final = "tracegraph.interrupts"
 MODALITY: Final = "gen_ai.token.modality"
 NESTED: Final = "tracegraph.nested"
 """True on what is measured of a run inside another; else absent."""
+
+# What a process that died left open. The embedded store writes these when it finds that process dead.
+SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
+PROCESS_ID: Final = "process.pid"
+"""The process that died; a name of the core conventions."""

@@ -107,6 +107,9 @@ def _event(event: Event) -> Iterator[str]:
     yield f"{event.description} {where[0].upper()}{where[1:]}{severity}; source {event.source}; {event.stability}.\n"
     if event.attributes:
         yield from _uses(event.attributes)
+    if event.in_logs_too:
+        yield "The log record has these too:\n"
+        yield from _uses(event.in_logs_too)
 
 
 def _metrics() -> Iterator[str]:

@@ -7,14 +7,16 @@ from typing import Final
 from tracegraph.telemetry.semconv import names
 from tracegraph.telemetry.semconv.model import ANY_PARENT, SpanType, Use, opt_in, recommended, required, when
 
-__all__ = ["SPANS"]
+__all__ = ["MODEL_REQUEST", "SPANS"]
 
 _ON_A_THREAD: Final = when("the run is on a thread", names.CONVERSATION_ID)
 _FAILED: Final = when("the span's status is ERROR", names.ERROR_TYPE)
+_DIED: Final = when("its process died before it had ended", names.SPAN_ABANDONED, names.PROCESS_ID)
+_CAPTURED: Final = opt_in(names.TRUNCATED, names.LEFT_OUT)
 _RUN_CODE: Final = (names.RUN_STEP, names.ATTEMPT_SPAN, names.CHAT, names.TEXT_COMPLETION, names.EXECUTE_TOOL, names.RETRIEVAL)
 """Where node code, and what it calls, may stand."""
 
-_MODEL_REQUEST: Final = (
+MODEL_REQUEST: Final = (
     *when("it is known", names.REQUEST_MODEL),
     *when("asked for", names.REQUEST_STREAM, names.REQUEST_SEED, names.REQUEST_TOP_K, names.OUTPUT_TYPE),
     *when("asked for, and not 1", names.REQUEST_CHOICE_COUNT),
@@ -27,6 +29,8 @@ _MODEL_REQUEST: Final = (
         names.REQUEST_STOP_SEQUENCES,
     ),
 )
+"""What is said of a model call when it begins, beside who serves the model."""
+
 _MODEL_ANSWER: Final = (
     *recommended(
         names.RESPONSE_ID,
@@ -45,11 +49,22 @@ _CUT_SHORT: Final = when("it ended without a result or an error of its own", nam
 _MODEL_CALL: Final[tuple[Use, ...]] = (
     *required(names.OPERATION_NAME, names.PROVIDER_NAME),
     *_ON_A_THREAD,
-    *_MODEL_REQUEST,
+    *MODEL_REQUEST,
     *_MODEL_ANSWER,
     *_CUT_SHORT,
     *_FAILED,
-    *opt_in(names.SYSTEM_INSTRUCTIONS, names.INPUT_MESSAGES, names.OUTPUT_MESSAGES, names.TOOL_DEFINITIONS),
+    *_DIED,
+    *opt_in(
+        names.SYSTEM_INSTRUCTIONS,
+        names.INPUT_MESSAGES,
+        names.OUTPUT_MESSAGES,
+        names.TOOL_DEFINITIONS,
+        names.SYSTEM_INSTRUCTIONS_REF,
+        names.INPUT_MESSAGES_REF,
+        names.OUTPUT_MESSAGES_REF,
+        names.TOOL_DEFINITIONS_REF,
+    ),
+    *_CAPTURED,
 )
 
 _RUN: Final = SpanType(
@@ -70,6 +85,9 @@ _RUN: Final = SpanType(
         *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
         *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
         *_FAILED,
+        *_DIED,
+        *opt_in(names.RUN_INPUT, names.RUN_OUTPUT, names.UPLOADS_DROPPED),
+        *_CAPTURED,
     ),
     parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
     events=(
@@ -96,6 +114,7 @@ _SUPERSTEP: Final = SpanType(
         *_ON_A_THREAD,
         *when("the run saves checkpoints", names.CHECKPOINT_ID, names.CHECKPOINT_PARENT_ID),
         *recommended(names.SUPERSTEP_COMMIT_MS),
+        *_DIED,
     ),
     parents=(names.INVOKE_WORKFLOW,),
     status=names.SUPERSTEP_STATUS,
@@ -118,6 +137,9 @@ _TASK: Final = SpanType(
         *when("something other than its code ended it", names.TASK_REASON),
         *when("it failed and a handler took over", names.TASK_ERROR_HANDLER),
         *_FAILED,
+        *_DIED,
+        *opt_in(names.TASK_INPUT, names.TASK_OUTPUT),
+        *_CAPTURED,
     ),
     parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN, names.RUN_STEP, names.ATTEMPT_SPAN),
     events=(names.TASK_RETRY_EVENT, names.EXCEPTION_EVENT),
@@ -137,6 +159,7 @@ _ATTEMPT: Final = SpanType(
         *_ON_A_THREAD,
         *when("its task ended before it", names.TASK_STATUS),
         *_FAILED,
+        *_DIED,
     ),
     parents=(names.RUN_STEP,),
     events=(names.EXCEPTION_EVENT,),
@@ -154,6 +177,7 @@ _PUT: Final = SpanType(
         *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
         *when("the run did not see its end", names.CHECKPOINT_STATUS),
         *_FAILED,
+        *_DIED,
     ),
     parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN),
     events=(names.EXCEPTION_EVENT,),
@@ -192,7 +216,9 @@ _CALLS: Final = (
             *recommended(names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION),
             *_CUT_SHORT,
             *_FAILED,
+            *_DIED,
             *opt_in(names.TOOL_CALL_ARGUMENTS, names.TOOL_CALL_RESULT),
+            *_CAPTURED,
         ),
         parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
         events=(names.EXCEPTION_EVENT,),
@@ -209,7 +235,9 @@ _CALLS: Final = (
             *recommended(names.RETRIEVER_NAME, names.RETRIEVAL_COUNT),
             *_CUT_SHORT,
             *_FAILED,
+            *_DIED,
             *opt_in(names.RETRIEVAL_QUERY_TEXT, names.RETRIEVAL_DOCUMENTS),
+            *_CAPTURED,
         ),
         parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
         events=(names.EXCEPTION_EVENT,),
