@@ -18,8 +18,8 @@ from tracegraph_exporters.base import SpanRecord
 VALUE_BYTES = 2_000
 """What a value may have. Tempo cuts at 2,048 bytes, in the middle of whatever stands there."""
 
-STACKTRACE_BYTES = 16_384
-"""Of a traceback, which stands on an event and is cut by us at both ends; Elasticsearch refuses 32,766."""
+STACKTRACE_BYTES = 4_000
+"""Of a traceback, which stands on an event and is cut by us in the middle: 512 failed spans must fit into 4 MiB."""
 
 ATTRIBUTE_COUNT = 60
 """OpenTelemetry drops the oldest of more than 128."""

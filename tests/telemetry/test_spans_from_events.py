@@ -313,13 +313,17 @@ def test_step_limit_is_an_error_of_the_run(provider: TracerProvider, recorder: A
 
 
 def test_huge_error_message_is_cut(provider: TracerProvider, recorder: Any) -> None:
-    """Backends drop spans with fat values; what matters stands at both ends."""
+    """Backends drop spans with fat values; what matters stands at both ends. Bytes count, not characters."""
     s = Script(provider)
-    s.send(s.step(), s.task(), s.task_ended("a", "failed", ValueError("x" * 100_000)), s.run_ended())
+    s.send(s.step(), s.task(), s.task_ended("a", "failed", ValueError("é" * 100_000 + "end")), s.run_ended())
 
     span = recorder.one("run_step a")
-    assert len(span.status.description) <= 1000
-    assert len(span.events[0].attributes["exception.stacktrace"]) < 17_000
+    assert span.status.description.endswith("é... (cut here)")
+    assert len(span.status.description.encode()) <= 1000
+    stack = span.events[0].attributes["exception.stacktrace"]
+    assert stack.startswith("ValueError: é")
+    assert stack.endswith("éend\n")
+    assert len(stack.encode()) <= 4000
 
 
 def test_awaited_save_is_below_the_superstep_and_a_background_one_below_the_run(provider: TracerProvider, recorder: Any) -> None:

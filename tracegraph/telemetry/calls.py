@@ -13,6 +13,7 @@ from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnd
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
 from tracegraph.telemetry.model_calls import model_answer, model_request, usage_of
+from tracegraph.telemetry.shortening import shortened
 
 __all__ = ["Call", "request_of"]
 
@@ -112,5 +113,5 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
     if event.tool_call_id:
         attributes[semconv.TOOL_CALL_ID] = event.tool_call_id
     if event.serialized and isinstance(description := event.serialized.get("description"), str) and description:
-        attributes[semconv.TOOL_DESCRIPTION] = description
+        attributes[semconv.TOOL_DESCRIPTION] = shortened(description)
     return f"{semconv.EXECUTE_TOOL} {event.name}", SpanKind.INTERNAL, attributes

@@ -10,12 +10,12 @@ from opentelemetry.trace import Span, StatusCode
 
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.shortening import shortened, shortened_inside
 
 __all__ = ["error_type", "is_failure", "mark_failed", "message_of"]
 
-_MESSAGE_LIMIT = 1_000
-_STACK_LIMIT = 16_000
-"""Characters. Backends cut values at 2,048 bytes or reject the whole span at some tens of kilobytes."""
+_STACK_BYTES = 4_000
+"""512 failed spans, which is a batch of the SDK's, stay below the 4 MiB that gRPC takes at once: more is lost as a whole."""
 
 
 def is_failure(error: BaseException | None) -> TypeGuard[BaseException]:
@@ -40,13 +40,13 @@ def message_of(error: BaseException) -> str:
     """Return the exception's text, shortened; an exception that cannot be printed still gives a text.
 
     >>> message_of(ValueError("x" * 5000))[-20:]
-    'xxxxx... (cut here)'
+    'xxxxxx... (cut here)'
     """
     try:
         text = str(error)
     except Exception:  # noqa: BLE001  # the error is the user's, and so is its __str__
         return "(the exception has no printable message)"
-    return text if len(text) <= _MESSAGE_LIMIT else text[: _MESSAGE_LIMIT - 15] + "... (cut here)"
+    return shortened(text)
 
 
 def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bool = True) -> None:
@@ -70,6 +70,4 @@ def _stack(error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
     except Exception:  # noqa: BLE001  # see message_of
         return "(the traceback cannot be printed)"
-    if len(text) <= _STACK_LIMIT:
-        return text
-    return f"{text[: _STACK_LIMIT // 2]}\n... (cut here) ...\n{text[-_STACK_LIMIT // 2 :]}"
+    return shortened_inside(text, _STACK_BYTES)
