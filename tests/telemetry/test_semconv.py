@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes, session_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.attributes import code_attributes, error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
@@ -12,11 +12,15 @@ from opentelemetry.semconv.schemas import Schemas
 from tracegraph.telemetry import semconv
 from tracegraph_exporters import base
 
-CORE_MODULES = (code_attributes, error_attributes, exception_attributes, process_attributes)
+CORE_MODULES = (code_attributes, error_attributes, exception_attributes, process_attributes, session_attributes)
 NAMES = {key: value for key, value in vars(semconv).items() if key.isupper() and isinstance(value, str)}
 
 AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.step.name",  # a proposal
+    "openinference.span.kind",  # these are OpenInference's, for its profile
+    "graph.node.id",
+    "graph.node.name",
+    "graph.node.parent_id",
     "gen_ai.workflow.name",
     "gen_ai.response.time_to_first_chunk",
     "gen_ai.request.stream",

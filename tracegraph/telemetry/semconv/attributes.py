@@ -202,4 +202,18 @@ _METRIC: Final = (
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
 )
 
-ATTRIBUTES: Final = (*_CORE, *_GENAI, *_CONTENT, *_RUN, *_SUPERSTEP, *_TASK, *_CALL, *_METRIC)
+_OPENINFERENCE: Final = (
+    Attribute(
+        names.OPENINFERENCE_SPAN_KIND,
+        "string",
+        "What the span does, in OpenInference's words.",
+        "openinference",
+        values=("CHAIN", "LLM", "TOOL", "RETRIEVER"),
+    ),
+    Attribute(names.SESSION_ID, "string", "The thread id, where OpenInference looks for it.", "openinference"),
+    Attribute(names.GRAPH_NODE_ID, "string", "The node's name, below those of the nodes around its graph.", "openinference"),
+    Attribute(names.GRAPH_NODE_NAME, "string", "The node's name.", "openinference"),
+    Attribute(names.GRAPH_NODE_PARENT_ID, "string", "The node that made it run.", "openinference"),
+)
+
+ATTRIBUTES: Final = (*_CORE, *_GENAI, *_CONTENT, *_RUN, *_SUPERSTEP, *_TASK, *_CALL, *_METRIC, *_OPENINFERENCE)

@@ -30,11 +30,12 @@ Level: TypeAlias = Literal["required", "conditionally required", "recommended", 
 Stability: TypeAlias = Literal["stable", "development"]
 SpanKindName: TypeAlias = Literal["INTERNAL", "CLIENT"]
 
-Source: TypeAlias = Literal["core", "genai", "genai 1.41", "proposal", "tracegraph"]
+Source: TypeAlias = Literal["core", "genai", "genai 1.41", "proposal", "openinference", "tracegraph"]
 """Who defined it.
 
 ``core``: OpenTelemetry's semantic conventions; ``genai``: the GenAI conventions as of October 2026, not yet
-released in this form; ``genai 1.41``: their last release, where it differs; ``proposal``: an open proposal there.
+released in this form; ``genai 1.41``: their last release, where it differs; ``proposal``: an open proposal there; ``openinference``: the conventions of
+that name.
 """
 
 ANY_PARENT = "*"

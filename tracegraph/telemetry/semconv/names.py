@@ -62,9 +62,6 @@ USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
-USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
-"""What the released conventions call the one above."""
-
 USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
@@ -238,3 +235,14 @@ NESTED: Final = "tracegraph.nested"
 SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
 PROCESS_ID: Final = "process.pid"
 """The process that died; a name of the core conventions."""
+
+# The semconv="1.41" profile: what the last released conventions call differently.
+# (`gen_ai.client.token.usage` belongs here too: the metric that was removed since.)
+USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+
+# The OpenInference profile.
+OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"
+SESSION_ID: Final = "session.id"
+GRAPH_NODE_ID: Final = "graph.node.id"
+GRAPH_NODE_NAME: Final = "graph.node.name"
+GRAPH_NODE_PARENT_ID: Final = "graph.node.parent_id"

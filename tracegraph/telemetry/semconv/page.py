@@ -30,7 +30,8 @@ The instrumentation scope is `{names.SCOPE_NAME}`, its version the package's, it
 
 **Sources.** *core*: OpenTelemetry's semantic conventions. *genai*: the conventions for generative AI as of October 2026, which
 have no release in this form yet. *genai 1.41*: their last release, where it has another name. *proposal*: an open one to them.
-*tracegraph*: ours, where none of these has a word. All but *core* are in development: names may change, and only here.
+*openinference*: what Arize Phoenix draws its views from, in that profile only. *tracegraph*: ours, where none of these has a
+word. All but *core* are in development: names may change, and only here.
 
 **Levels.** *required*: always there. *conditionally required*: there exactly if what is said beside it holds. *recommended*:
 there as far as it is known. *opt-in*: only if somebody asked for it; all content is.

@@ -11,7 +11,10 @@ __all__ = ["MODEL_REQUEST", "SPANS"]
 
 _ON_A_THREAD: Final = when("the run is on a thread", names.CONVERSATION_ID)
 _FAILED: Final = when("the span's status is ERROR", names.ERROR_TYPE)
-_DIED: Final = when("its process died before it had ended", names.SPAN_ABANDONED, names.PROCESS_ID)
+_ANY_SPAN: Final = (
+    *when("its process died before it had ended", names.SPAN_ABANDONED, names.PROCESS_ID),
+    *opt_in(names.OPENINFERENCE_SPAN_KIND, names.SESSION_ID),
+)
 _CAPTURED: Final = opt_in(names.TRUNCATED, names.LEFT_OUT)
 _RUN_CODE: Final = (names.RUN_STEP, names.ATTEMPT_SPAN, names.CHAT, names.TEXT_COMPLETION, names.EXECUTE_TOOL, names.RETRIEVAL)
 """Where node code, and what it calls, may stand."""
@@ -53,7 +56,7 @@ _MODEL_CALL: Final[tuple[Use, ...]] = (
     *_MODEL_ANSWER,
     *_CUT_SHORT,
     *_FAILED,
-    *_DIED,
+    *_ANY_SPAN,
     *opt_in(
         names.SYSTEM_INSTRUCTIONS,
         names.INPUT_MESSAGES,
@@ -85,7 +88,7 @@ _RUN: Final = SpanType(
         *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
         *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
         *_FAILED,
-        *_DIED,
+        *_ANY_SPAN,
         *opt_in(names.RUN_INPUT, names.RUN_OUTPUT, names.UPLOADS_DROPPED),
         *_CAPTURED,
     ),
@@ -114,7 +117,7 @@ _SUPERSTEP: Final = SpanType(
         *_ON_A_THREAD,
         *when("the run saves checkpoints", names.CHECKPOINT_ID, names.CHECKPOINT_PARENT_ID),
         *recommended(names.SUPERSTEP_COMMIT_MS),
-        *_DIED,
+        *_ANY_SPAN,
     ),
     parents=(names.INVOKE_WORKFLOW,),
     status=names.SUPERSTEP_STATUS,
@@ -137,7 +140,8 @@ _TASK: Final = SpanType(
         *when("something other than its code ended it", names.TASK_REASON),
         *when("it failed and a handler took over", names.TASK_ERROR_HANDLER),
         *_FAILED,
-        *_DIED,
+        *_ANY_SPAN,
+        *opt_in(names.GRAPH_NODE_ID, names.GRAPH_NODE_NAME, names.GRAPH_NODE_PARENT_ID),
         *opt_in(names.TASK_INPUT, names.TASK_OUTPUT),
         *_CAPTURED,
     ),
@@ -159,7 +163,7 @@ _ATTEMPT: Final = SpanType(
         *_ON_A_THREAD,
         *when("its task ended before it", names.TASK_STATUS),
         *_FAILED,
-        *_DIED,
+        *_ANY_SPAN,
     ),
     parents=(names.RUN_STEP,),
     events=(names.EXCEPTION_EVENT,),
@@ -177,7 +181,7 @@ _PUT: Final = SpanType(
         *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
         *when("the run did not see its end", names.CHECKPOINT_STATUS),
         *_FAILED,
-        *_DIED,
+        *_ANY_SPAN,
     ),
     parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN),
     events=(names.EXCEPTION_EVENT,),
@@ -216,7 +220,7 @@ _CALLS: Final = (
             *recommended(names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION),
             *_CUT_SHORT,
             *_FAILED,
-            *_DIED,
+            *_ANY_SPAN,
             *opt_in(names.TOOL_CALL_ARGUMENTS, names.TOOL_CALL_RESULT),
             *_CAPTURED,
         ),
@@ -235,7 +239,7 @@ _CALLS: Final = (
             *recommended(names.RETRIEVER_NAME, names.RETRIEVAL_COUNT),
             *_CUT_SHORT,
             *_FAILED,
-            *_DIED,
+            *_ANY_SPAN,
             *opt_in(names.RETRIEVAL_QUERY_TEXT, names.RETRIEVAL_DOCUMENTS),
             *_CAPTURED,
         ),
