@@ -34,8 +34,8 @@ Source: TypeAlias = Literal["core", "genai", "genai 1.41", "proposal", "openinfe
 """Who defined it.
 
 ``core``: OpenTelemetry's semantic conventions; ``genai``: the GenAI conventions as of October 2026, not yet
-released in this form; ``genai 1.41``: their last release, where it differs; ``proposal``: an open proposal there; ``openinference``: the conventions of
-that name.
+released in this form; ``genai 1.41``: their last release, where it differs; ``proposal``: an open proposal there;
+``openinference``: the conventions of that name.
 """
 
 ANY_PARENT = "*"
