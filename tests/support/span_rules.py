@@ -1,7 +1,7 @@
 """What a finished span of tracegraph's must look like: the registry's rules, held against records of spans.
 
-Rules of one span: :func:`problems_of`. Rules among the spans of a trace (who lies below whom, and when):
-:func:`problems_among`. Both return sentences, none if all is well.
+Rules of one span: :func:`problems_of`; of a log record: :func:`problems_of_log_record`. Rules among the spans of a
+trace (who lies below whom, and when): :func:`problems_among`. All return sentences, none if all is well.
 """
 
 from __future__ import annotations
@@ -92,6 +92,20 @@ def _carried(attributes: Mapping[str, Any], uses: Iterable[Use], allows_content:
         limit = STACKTRACE_BYTES if name == semconv.EXCEPTION_STACKTRACE else VALUE_BYTES
         if size > limit:
             yield f"{name} has {size} bytes"
+
+
+def problems_of_log_record(name: str, severity: str, attributes: Mapping[str, Any], *, allows_content: bool = False) -> list[str]:
+    """Return what is wrong with a log record of event *name*; content may be structured there, and of any size."""
+    event = EVENTS.get(name)
+    if event is None or not event.in_logs:
+        return [f"log record {name!r}: no event of ours"]
+    content = {key for key in attributes if key in ATTRIBUTES and ATTRIBUTES[key].is_content}
+    found = [f"carries content: {key}" for key in sorted(content) if not allows_content]
+    plain = {key: value for key, value in attributes.items() if key not in content}
+    found += _carried(plain, (*event.attributes, *event.in_logs_too), allows_content)
+    if severity != event.severity and not (severity == "ERROR" and semconv.ERROR_TYPE in attributes):
+        found.append(f"its severity is {severity}, not {event.severity}")
+    return [f"log record {name!r}: {problem}" for problem in found]
 
 
 def _value(attribute: Attribute, value: Any) -> Iterator[str]:

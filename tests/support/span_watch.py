@@ -1,22 +1,24 @@
-"""Holds every span that tracegraph makes in any test against the registry, whoever's tracer provider it was made with.
+"""Holds every span and log record that tracegraph makes in any test against the registry, whoever's provider it went to.
 
-Every SDK tracer provider of the process gets one more processor; trace stores that processes of a test wrote below its
-``tmp_path`` are read as well. What is wrong fails the test in its teardown. Two markers make exceptions, each with its reason:
+Every SDK provider of the process gets one more processor (of log records: if it has any); trace stores that processes of
+a test wrote below its ``tmp_path`` are read as well. What is wrong fails the test in its teardown. Two markers make exceptions, each with its reason:
 
 - ``hand_made_spans(reason)``: the test makes spans that no run makes;
-- ``content_on_spans(reason)``: the test asks for content.
+- ``content_on_spans(reason)``: the test asks for content, which log records may carry too then.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from span_rules import problems_among, problems_of
+from span_rules import problems_among, problems_of, problems_of_log_record
 
 from tracegraph.telemetry import semconv
 from tracegraph_exporters.base import SpanRecord, to_record
@@ -57,7 +59,47 @@ class SpanWatch(SpanProcessor):
         TracerProvider.__init__ = init  # type: ignore[method-assign]  # the one place that all providers come through
 
 
+class RecordWatch(LogRecordProcessor):
+    """The same for log records with an event name; the lines of loggers have none."""
+
+    def __init__(self) -> None:
+        self.emitted: list[tuple[str, str, Mapping[str, Any]]] = []
+
+    def on_emit(self, log_record: Any) -> None:
+        """Keep name, severity and attributes."""
+        record, scope = log_record.log_record, log_record.instrumentation_scope
+        if scope is not None and scope.name == semconv.SCOPE_NAME and record.event_name:
+            self.emitted.append((record.event_name, record.severity_text or "", dict(record.attributes or {})))
+
+    def shutdown(self) -> None:
+        """Do nothing."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Do nothing."""
+        return True
+
+    def take(self) -> list[tuple[str, str, Mapping[str, Any]]]:
+        """Return what was emitted since the last call."""
+        taken, self.emitted = self.emitted, []
+        return taken
+
+    def watch_all_providers(self) -> None:
+        """Stand before the first processor of each provider; without one a provider is silent, and stays so."""
+        original = LoggerProvider.add_log_record_processor
+        watch, watched = self, WeakSet[LoggerProvider]()
+
+        @functools.wraps(original)
+        def add(self: LoggerProvider, processor: LogRecordProcessor) -> None:
+            if self not in watched:
+                watched.add(self)
+                original(self, watch)
+            original(self, processor)
+
+        LoggerProvider.add_log_record_processor = add  # type: ignore[method-assign]  # as above
+
+
 WATCH = SpanWatch()
+RECORD_WATCH = RecordWatch()
 
 
 def scope_problems(span: ReadableSpan) -> list[str]:
@@ -93,6 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "hand_made_spans(reason): the test makes spans that no run makes; they are not checked")
     config.addinivalue_line("markers", "content_on_spans(reason): the test asks for content, so spans may carry it")
     WATCH.watch_all_providers()
+    RECORD_WATCH.watch_all_providers()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -101,13 +144,15 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     stored = stored_spans(folder) if folder is not None else []
     yield
-    ended = WATCH.take()
+    ended, emitted = WATCH.take(), RECORD_WATCH.take()
     if _marked(item, "hand_made_spans"):
         return
-    records = [*map(to_record, ended), *stored]
+    has_content = _marked(item, "content_on_spans")
+    told = [problem for record in emitted for problem in problems_of_log_record(*record, allows_content=has_content)]
     problems = [
         *(problem for span in ended for problem in scope_problems(span)),
-        *all_problems(records, allows_content=_marked(item, "content_on_spans")),
+        *all_problems([*map(to_record, ended), *stored], allows_content=has_content),
+        *dict.fromkeys(told),
     ]
     if problems:
         rest = f"\n... and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""

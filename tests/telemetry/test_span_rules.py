@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from event_script import ROOT, Script
 from opentelemetry.sdk.trace import TracerProvider
-from span_rules import problems_among, problems_of
+from span_rules import problems_among, problems_of, problems_of_log_record
 from span_watch import all_problems
 
 from tracegraph import events as e
@@ -153,8 +153,43 @@ def test_mistake_in_the_tree_is_found(trace: dict[str, SpanRecord], name: str) -
     assert complaint in "\n".join(found)
 
 
+RETRY = {
+    semconv.RUN_ID: "r", semconv.CHECKPOINT_NS: "", semconv.STEP_NAME: "a", semconv.TASK_ID: "t", semconv.SUPERSTEP: 1,
+    semconv.ATTEMPT_NUMBER: 1, semconv.RETRY_DELAY_S: 0.5, semconv.ERROR_TYPE: "ValueError", semconv.EXCEPTION_TYPE: "ValueError",
+}  # fmt: skip
+
+RECORDS: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "unknown event": ("tracegraph.mood", "INFO", {}, "no event of ours"),
+    "event of spans alone": (semconv.FIRST_CHUNK_EVENT, "INFO", {}, "no event of ours"),
+    "value of the wrong type": (semconv.TASK_RETRY_EVENT, "WARN", {**RETRY, semconv.SUPERSTEP: "1"}, "is '1', no int"),
+    "unknown attribute": (semconv.TASK_RETRY_EVENT, "WARN", {**RETRY, "tracegraph.mood": "x"}, "must not carry tracegraph.mood"),
+    "severity": (semconv.TASK_RETRY_EVENT, "INFO", RETRY, "its severity is INFO, not WARN"),
+    "content": (
+        semconv.TASK_RETRY_EVENT,
+        "WARN",
+        {**RETRY, semconv.TASK_INPUT: {"a": 1}},
+        "carries content: tracegraph.task.input",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_mistake_on_a_log_record_is_found(case: str) -> None:
+    """One complaint that names it; the right record has none."""
+    name, severity, attributes, complaint = RECORDS[case]
+
+    (found,) = problems_of_log_record(name, severity, attributes)
+
+    assert complaint in found
+    assert problems_of_log_record(semconv.TASK_RETRY_EVENT, "WARN", RETRY) == []
+    assert problems_of_log_record(semconv.TASK_RETRY_EVENT, "ERROR", RETRY) == []
+
+
 WATCHED = """
 import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 from tracegraph.telemetry import semconv
 
@@ -168,6 +203,13 @@ def test_wrong():
 
 def test_of_somebody_else():
     make("attempt", "app")
+
+def test_wrong_record():
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(SimpleLogRecordProcessor(InMemoryLogRecordExporter()))
+    logger = provider.get_logger(semconv.SCOPE_NAME)
+    logger.emit(LogRecord(event_name="tracegraph.mood"))
+    logger.emit(LogRecord(body="a line"))
 
 @pytest.mark.hand_made_spans(reason="to see that it passes")
 def test_excused():
@@ -190,6 +232,7 @@ def test_wrong_span_fails_the_test_that_made_it(tmp_path: Path) -> None:
         timeout=50,
     )
 
-    assert "3 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "4 passed, 2 errors" in done.stdout, done.stdout + done.stderr
     assert "'attempt': lacks tracegraph.attempt.number" in done.stdout
     assert "ERROR at teardown of test_wrong" in done.stdout
+    assert "log record 'tracegraph.mood': no event of ours" in done.stdout

@@ -111,7 +111,7 @@ _OF_RUNS: Final = (
         "WARN",
     ),
     _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _OF_A_SAVE, "DEBUG"),
-    _logged(names.CHECKPOINT_FAILED_EVENT, "A checkpoint could not be stored.", (*_OF_A_SAVE, *_FAILED)),
+    _logged(names.CHECKPOINT_FAILED_EVENT, "A checkpoint could not be stored.", (*_OF_A_SAVE, *_FAILED), "ERROR"),
 )
 
 _OF_TASKS: Final = (

@@ -97,6 +97,7 @@ def _span(span: SpanType) -> Iterator[str]:
 
 def _events() -> Iterator[str]:
     yield "## Events\n"
+    yield "A log record that tells of a failure has severity ERROR whatever is said below.\n"
     for event in EVENTS.values():
         yield from _event(event)
 
