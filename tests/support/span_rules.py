@@ -38,8 +38,8 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def problems_of(span: SpanRecord, *, allows_content: bool = False) -> list[str]:
-    """Return what is wrong with one span by itself."""
+def problems_of(span: SpanRecord, *, allows_content: bool = False, needs_exceptions: bool = True) -> list[str]:
+    """Return what is wrong with one span by itself; *needs_exceptions*: an error has its exception on a span, not in a log."""
     kind = span_type_of(span.name)
     if kind is None:
         return [f"{span.name!r} is no span name of ours"]
@@ -48,7 +48,7 @@ def problems_of(span: SpanRecord, *, allows_content: bool = False) -> list[str]:
         *_carried(span.attributes, _due(span, kind), allows_content),
         *_events(span, kind, allows_content),
         *_links(span, kind),
-        *_status(span, kind),
+        *_status(span, kind, needs_exceptions),
     ]
     if span.kind.upper() not in kind.kinds:
         found.append(f"kind is {span.kind.upper()}, not {' or '.join(kind.kinds)}")
@@ -137,7 +137,7 @@ def _links(span: SpanRecord, kind: SpanType) -> Iterator[str]:
             yield f"must not have a link {dict(link.attributes)}"
 
 
-def _status(span: SpanRecord, kind: SpanType) -> Iterator[str]:
+def _status(span: SpanRecord, kind: SpanType, needs_exceptions: bool) -> Iterator[str]:
     is_error = span.status == "error"
     if span.status == "ok":
         yield "status is OK; success is Unset"
@@ -145,7 +145,8 @@ def _status(span: SpanRecord, kind: SpanType) -> Iterator[str]:
         yield f"status is {span.status} and {semconv.ERROR_TYPE} is {span.attributes.get(semconv.ERROR_TYPE)!r}"
     exceptions = sum(event.name == semconv.EXCEPTION_EVENT for event in span.events)
     # An attempt may leave its exception to the task, see problems_among.
-    if exceptions > 1 or (not is_error and exceptions) or (is_error and not exceptions and kind.id != semconv.ATTEMPT_SPAN):
+    is_missing = is_error and not exceptions and needs_exceptions and kind.id != semconv.ATTEMPT_SPAN
+    if exceptions > 1 or (not is_error and exceptions) or is_missing:
         yield f"status is {span.status} and it has {exceptions} exception events"
     ending = span.attributes.get(kind.status)
     if kind.status and is_error is not (ending in kind.failures):
@@ -154,7 +155,7 @@ def _status(span: SpanRecord, kind: SpanType) -> Iterator[str]:
         yield f"status is error and {semconv.CALL_STATUS} is {span.attributes[semconv.CALL_STATUS]!r}"
 
 
-def problems_among(spans: Iterable[SpanRecord]) -> list[str]:
+def problems_among(spans: Iterable[SpanRecord], *, needs_exceptions: bool = True) -> list[str]:
     """Return what is wrong with how the spans of traces lie in each other; a parent that is not among them is not judged."""
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     found: list[str] = []
@@ -165,19 +166,19 @@ def problems_among(spans: Iterable[SpanRecord]) -> list[str]:
             problems = [] if ANY_PARENT in kind.parents else ["has no parent"]
         else:
             parent = by_id.get((span.trace_id, span.parent_id))
-            problems = [] if parent is None else [*_below(span, kind, parent), *_as_its_run(span, kind, by_id)]
+            problems = [] if parent is None else [*_below(span, kind, parent, needs_exceptions), *_as_its_run(span, kind, by_id)]
         found.extend(f"{span.name!r}: {problem}" for problem in problems)
     return found
 
 
-def _below(span: SpanRecord, kind: SpanType, parent: SpanRecord) -> Iterator[str]:
+def _below(span: SpanRecord, kind: SpanType, parent: SpanRecord, needs_exceptions: bool) -> Iterator[str]:
     above = span_type_of(parent.name)
     if above is None or above.id not in kind.parents:
         yield f"lies below {parent.name!r}"
     if span.start_ns < parent.start_ns or span.end_ns > parent.end_ns:
         after, before = (span.start_ns - parent.start_ns) / 1e6, (parent.end_ns - span.end_ns) / 1e6
         yield f"does not lie inside {parent.name!r}: starts {after} ms after it, ends {before} ms before it"
-    if kind.id == semconv.ATTEMPT_SPAN and span.status == "error":
+    if kind.id == semconv.ATTEMPT_SPAN and span.status == "error" and needs_exceptions:
         exceptions = [event.name for record in (span, parent) for event in record.events if event.name == semconv.EXCEPTION_EVENT]
         if not exceptions:
             yield "is an error whose exception stands neither on it nor on its task"

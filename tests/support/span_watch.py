@@ -1,10 +1,12 @@
 """Holds every span and log record that tracegraph makes in any test against the registry, whoever's provider it went to.
 
 Every SDK provider of the process gets one more processor (of log records: if it has any); trace stores that processes of
-a test wrote below its ``tmp_path`` are read as well. What is wrong fails the test in its teardown. Two markers make exceptions, each with its reason:
+a test wrote below its ``tmp_path`` are read as well. What is wrong fails the test in its teardown. Three markers make
+exceptions, each with its reason:
 
 - ``hand_made_spans(reason)``: the test makes spans that no run makes;
-- ``content_on_spans(reason)``: the test asks for content, which log records may carry too then.
+- ``content_on_spans(reason)``: the test asks for content, which log records may carry too then;
+- ``exceptions_in_logs(reason)``: the test asks for events in logs alone, so that spans have no exception events.
 """
 
 from __future__ import annotations
@@ -111,11 +113,12 @@ def scope_problems(span: ReadableSpan) -> list[str]:
     return [] if found == wanted else [f"{span.name!r}: its scope says {found}, not {wanted}"]
 
 
-def all_problems(spans: Iterable[SpanRecord], *, allows_content: bool = False) -> list[str]:
+def all_problems(spans: Iterable[SpanRecord], *, allows_content: bool = False, needs_exceptions: bool = True) -> list[str]:
     """Return what is wrong with spans, each by itself and among each other; each problem once."""
     spans = list(spans)
-    found = [problem for span in spans for problem in problems_of(span, allows_content=allows_content)]
-    return list(dict.fromkeys([*found, *problems_among(spans)]))
+    rules = {"allows_content": allows_content, "needs_exceptions": needs_exceptions}
+    found = [problem for span in spans for problem in problems_of(span, **rules)]
+    return list(dict.fromkeys([*found, *problems_among(spans, needs_exceptions=needs_exceptions)]))
 
 
 def stored_spans(folder: Path) -> list[SpanRecord]:
@@ -134,6 +137,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Describe the markers and begin to watch."""
     config.addinivalue_line("markers", "hand_made_spans(reason): the test makes spans that no run makes; they are not checked")
     config.addinivalue_line("markers", "content_on_spans(reason): the test asks for content, so spans may carry it")
+    config.addinivalue_line("markers", "exceptions_in_logs(reason): the test asks for events in logs alone")
     WATCH.watch_all_providers()
     RECORD_WATCH.watch_all_providers()
 
@@ -149,9 +153,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         return
     has_content = _marked(item, "content_on_spans")
     told = [problem for record in emitted for problem in problems_of_log_record(*record, allows_content=has_content)]
+    has_exceptions = not _marked(item, "exceptions_in_logs")
     problems = [
         *(problem for span in ended for problem in scope_problems(span)),
-        *all_problems([*map(to_record, ended), *stored], allows_content=has_content),
+        *all_problems([*map(to_record, ended), *stored], allows_content=has_content, needs_exceptions=has_exceptions),
         *dict.fromkeys(told),
     ]
     if problems:

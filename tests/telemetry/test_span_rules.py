@@ -131,6 +131,14 @@ def test_content_passes_where_it_is_asked_for(trace: dict[str, SpanRecord]) -> N
     assert problems_of(with_(trace["chat"], INPUT_MESSAGES="[]"), allows_content=True) == []
 
 
+def test_exceptions_may_be_told_by_logs_alone(trace: dict[str, SpanRecord]) -> None:
+    """Where they are asked for there, spans in error say their type and no more."""
+    bare = [replace(span, events=()) for span in trace.values()]
+
+    assert all_problems(bare, needs_exceptions=False) == []
+    assert len(all_problems(bare)) == 3  # the run, the task and its attempt
+
+
 MISPLACED: dict[str, tuple[str, Callable[[SpanRecord, dict[str, SpanRecord]], SpanRecord], str]] = {
     "task without a parent": ("run_step", lambda s, t: replace(s, parent_id=None), "has no parent"),
     "attempt below the run": ("attempt", lambda s, t: replace(s, parent_id=t["invoke_workflow"].span_id), "lies below 'invoke"),
