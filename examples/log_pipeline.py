@@ -21,6 +21,7 @@ from uuid import UUID
 
 import structlog
 from log_triage import builder
+from structlog.typing import FilteringBoundLogger
 
 from tracegraph import InMemorySaver
 from tracegraph.config import RunnableConfig
@@ -106,7 +107,7 @@ def describe(_logger: Any, _method: str, line: dict[str, Any], *, has_content: b
     return {key: value for key, value in told.items() if value is not None}
 
 
-def logger_to(out: TextIO, level: int = logging.INFO, *, has_content: bool = False) -> structlog.typing.FilteringBoundLogger:
+def logger_to(out: TextIO, level: int | str = logging.INFO, *, has_content: bool = False) -> FilteringBoundLogger:
     """Return a logger that writes lines of JSON; what is below *level* costs next to nothing."""
     processors: list[Callable[..., Any]] = [
         structlog.processors.add_log_level,
@@ -117,7 +118,7 @@ def logger_to(out: TextIO, level: int = logging.INFO, *, has_content: bool = Fal
     return structlog.wrap_logger(structlog.WriteLogger(out), processors, wrapper)  # type: ignore[no-any-return]
 
 
-def log_run(parts: Iterable[StreamPart], log: structlog.typing.FilteringBoundLogger) -> None:
+def log_run(parts: Iterable[StreamPart], log: FilteringBoundLogger) -> None:
     """Log every event of a run, and of the runs inside if they are in the stream; the error of the run is raised."""
     runs: dict[UUID, RunStarted] = {}
     nodes: dict[str, str] = {}
@@ -142,7 +143,7 @@ def main() -> None:
 
     graph = builder.compile(name="log-triage", checkpointer=InMemorySaver())
     thread: RunnableConfig = {"configurable": {"thread_id": "nightly"}}
-    log = logger_to(sys.stdout, logging.getLevelNamesMapping()[given.level.upper()], has_content=given.content)
+    log = logger_to(sys.stdout, given.level, has_content=given.content)
     with setup():
         question = {"path": given.log} if given.log else {}
         log_run(graph.stream(question, thread, stream_mode="events", subgraphs=True, version="v2"), log)
