@@ -46,8 +46,9 @@ class Screen:
         match event["method"], data:
             case "debug", {"type": "task", "step": step, "payload": {"id": task_id, "name": name}}:
                 self._note(task_id, f"{indent}step {step}: {name}", "...")
-            case "debug", {"type": "task_result", "step": step, "payload": {"id": task_id, "name": name, "error": error}}:
-                self._note(task_id, f"{indent}step {step}: {name}", "done" if error is None else "failed")
+            case "debug", {"type": "task_result", "step": step, "payload": {"id": task_id, "name": name, **ended}}:
+                status = "failed" if ended["error"] is not None else "asks" if ended["interrupts"] else "done"
+                self._note(task_id, f"{indent}step {step}: {name}", status)
             case "lifecycle", {"namespace": [*_, name] as inside, "event": status}:
                 self._note(name, f"{'    ' * len(inside)}graph {name.partition(':')[0]}", status)
             case _:

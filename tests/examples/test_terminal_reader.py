@@ -20,7 +20,9 @@ import pytest
 import terminal_reader
 from held_model import HeldModel
 from rich.console import Console
-from small_graphs import PATIENCE_S
+from small_graphs import PATIENCE_S, THREAD, State, chain, saving
+
+from tracegraph import interrupt
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "terminal_reader.py"
 TEXT = "Owls hunt at night. Mice hide by day, and at night owls listen: the night is theirs."
@@ -162,3 +164,16 @@ def test_the_error_of_a_run_is_one_line(environment: dict[str, str]) -> None:
     assert running.returncode == 1
     assert out.splitlines()[1:] == ["step 1: load ...", "step 1: load failed"]
     assert err == "the run failed: FileNotFoundError: [Errno 2] No such file or directory: 'no/such/file'\n"
+
+
+async def test_a_node_that_asks_is_not_done(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It waits for an answer."""
+
+    def ask(state: State) -> State:
+        return {"n": interrupt("How many?")}
+
+    monkeypatch.setattr(terminal_reader, "graph", chain(saving(), ask=ask).with_config(THREAD))
+
+    await terminal_reader.watch({}, terminal_reader.Screen(is_live=False))
+
+    assert capsys.readouterr().out == "step 1: ask ...\nstep 1: ask asks\n"

@@ -67,6 +67,13 @@ class Tab:
             while (await self._message()).get("method") != "Page.loadEventFired":
                 pass
 
+    async def close_browser(self) -> None:
+        """Let it end by itself, for it tidies up behind itself."""
+        self._session = {}
+        async with asyncio.timeout(START_S):
+            await self._call("Browser.close")
+            await self._out.read()
+
     async def evaluate(self, expression: str) -> Any:
         """Return what JavaScript says; a promise is waited for."""
         answer = await self._call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
@@ -107,6 +114,7 @@ async def browsing(profile: Path) -> AsyncIterator[Tab]:
         async with asyncio.timeout(START_S):
             await tab.begin()
         yield tab
+        await tab.close_browser()
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
