@@ -1,4 +1,4 @@
-"""Gives pages the database server that their examples speak of."""
+"""Gives pages what their examples speak of: a database server, and a scripted model that need not be watched."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ def checkpoint_database(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     """Set the variable with the URL of an empty database, as the service that the page describes would have it."""
     if request.path.name in PAGES:
         monkeypatch.setenv("CHECKPOINT_DATABASE", request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(autouse=True)
+def fast_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the model of `examples/briefing.py` say its words at once."""
+    monkeypatch.setenv("PACE_S", "0")
