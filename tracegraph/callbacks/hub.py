@@ -121,11 +121,12 @@ class Hub:
         What no program handles (KeyboardInterrupt, SystemExit, a stray CancelledError) fails the run instead.
         """
         with self._lock:
-            self._seq += 1
-            event.seq = self._seq
             observers = self._table.get(type(event))
             if observers is None:
                 observers = self._table[type(event)] = tuple(o for o in self._observers if o.wants & event.bit)
+            # Last, for what has no number yet was told to nobody: Ctrl-C may come at any call.
+            self._seq += 1
+            event.seq = self._seq
             for observer in observers:
                 try:
                     pending = observer.observe(event)
