@@ -30,7 +30,7 @@ from tracegraph.stream.parts import Typed
 from tracegraph.stream.readers import AsyncPartReader, PartReader
 from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.run import GraphRunStream
-from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot
+from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot, StreamBuffer
 
 __all__ = ["Pregel"]
 
@@ -265,15 +265,17 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        buffer: StreamBuffer | None = None,
         **options: Unpack[CallArguments],
     ) -> PartReader:
         """Run and yield the parts of the chosen stream modes; nothing runs before the first one is asked for.
 
         One mode as a string gives bare payloads, several give ``(mode, payload)``; ``subgraphs`` puts the namespace in front,
-        ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run.
+        ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run. ``buffer=(max, what)`` bounds what is
+        kept unread: then the reader loses the oldest ("drop_oldest"), the run waits ("block"), or it ends ("fail").
         """
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
-        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
         return PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def astream(
@@ -287,11 +289,12 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        buffer: StreamBuffer | None = None,
         **options: Unpack[CallArguments],
     ) -> AsyncPartReader:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
-        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
         return AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def stream_events(
@@ -402,15 +405,15 @@ class Pregel:
 
     # --- inside --------------------------------------------------------------------------------------------
 
-    def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, subgraphs: bool, version: str) -> StreamPlan:
+    def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, buffer: Any = None, **shape: Any) -> StreamPlan:
         keys = self.stream_channels if output_keys is None else checked_keys(self, output_keys)
         return StreamPlan(
             mode,
             print_mode,
             keys,
-            subgraphs=subgraphs,
+            **shape,
             is_eager=self.stream_eager,
-            version=version,
+            buffer=buffer,
             output=self.typed_output if keys is self.stream_channels or keys is self.output_channels else None,
             state=self.typed_state,
         )
@@ -420,7 +423,7 @@ class Pregel:
         mode = self._stream_mode(options.pop("stream_mode", None))
         printed = self._print_mode(options.pop("print_mode", ()), options.pop("debug", None))
         keys, subgraphs = options.pop("output_keys", None), options.pop("subgraphs", False)
-        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1")
+        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1", buffer=options.pop("buffer", None))
 
     def _begin(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
         """Make the run of a stream, which begins when its first part is asked for."""

@@ -139,5 +139,5 @@ class _Sink:
 
     def put(self, event: dict[str, Any]) -> None:
         assert self._run is not None
-        self._run.parts.append(event)
+        self._run.parts.put(event)
         self._run.ring()
