@@ -59,6 +59,7 @@ def publish_end(run: Run, finish: Finish) -> None:
                 finish.error,
                 finish.interrupts,
                 finish.reason,
+                run.parts.buffering.dropped,
             )
         )
 

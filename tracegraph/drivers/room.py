@@ -42,13 +42,13 @@ class Room:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
                 future.get_loop().call_soon_threadsafe(_wake, future)
 
-    def wait(self, is_needed: Callable[[], bool]) -> None:
-        """Block this thread as long as *is_needed* says so."""
+    def wait(self, is_needed: Callable[[], bool], *, look_again_s: float | None = None) -> None:
+        """Block this thread as long as *is_needed* says so, which is asked whenever it is rung, and every *look_again_s*."""
         with self._changed:
             self.waiting += 1
             try:
                 while is_needed():
-                    self._changed.wait()
+                    self._changed.wait(look_again_s)
             finally:
                 self.waiting -= 1
 
@@ -127,7 +127,7 @@ class Held(Generic[T]):
                 except GeneratorExit:
                     self._coroutine.close()
                     raise
-                except BaseException as error:  # noqa: BLE001  the coroutine's to handle
+                except BaseException as error:
                     step, given = self._coroutine.throw, error
                 if self._here.owed is not None:
                     try:
@@ -135,7 +135,7 @@ class Held(Generic[T]):
                     except GeneratorExit:
                         self._coroutine.close()
                         raise
-                    except BaseException as error:  # noqa: BLE001  a cancellation, which is the coroutine's to handle
+                    except BaseException as error:
                         step, given = self._coroutine.throw, error
         except StopIteration as stop:
             result: T = stop.value
@@ -150,7 +150,8 @@ class Held(Generic[T]):
 
 def _too_full(run: Run) -> BlockingUnread[Any] | None:
     """Return what has no room for the parts of another superstep of a run inside; a run's own reader is who drives it."""
-    for unread in run.hub.gates:
+    gates: tuple[BlockingUnread[Any], ...] = run.hub.gates
+    for unread in gates:
         if unread is not run.parts and (unread.is_over_full or unread.error is not None) and unread.shows(run.run_id):
             return unread
     return None

@@ -11,7 +11,7 @@ import functools
 import threading
 from abc import abstractmethod
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from tracegraph.drivers import workers
 from tracegraph.drivers.launch import Launch

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tracegraph.drivers.room import Room
 from tracegraph.errors import InvalidInputError, SlowReaderError, TracegraphWarning
-from tracegraph.types import StreamBuffer, WhenFull
+from tracegraph.types import WhenFull
 
 __all__ = ["WARN_AT", "BlockingUnread", "Buffering", "Unread", "nobody", "unread_of"]
 
@@ -38,8 +38,8 @@ class Buffering:
         self._losses = [0] if losses is None else losses
 
     @classmethod
-    def of(cls, given: StreamBuffer | Buffering | None) -> Buffering:
-        """Return what a caller chose.
+    def of(cls, given: Any) -> Buffering:
+        """Return what a caller chose, who is not trusted to have kept to :data:`~tracegraph.types.StreamBuffer`.
 
         Raises:
             InvalidInputError: it is no pair of a positive number and one of the ways to go on.
@@ -95,7 +95,7 @@ class Unread(deque[T]):
     ) -> None:
         super().__init__()
         self.buffering = Buffering() if buffering is None else buffering
-        self.limit = self.buffering.max or WARN_AT
+        self.limit = self.buffering.max if self.buffering.max is not None else WARN_AT
         self.whose = whose
         self.room = Room() if room is None else room
         self.dropped = 0

@@ -11,7 +11,7 @@ import logging
 import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Final
 
 from tracegraph.drivers import workers
 from tracegraph.errors import RunClosed
@@ -23,6 +23,8 @@ from tracegraph.stream.v3.readership import Reader
 __all__ = ["AsyncGraphPump", "GraphPump", "log_end_of_left"]
 
 logger = logging.getLogger("tracegraph.stream")
+
+_LOOK_AGAIN_S: Final = 0.2
 
 _LEFT: set[asyncio.Task[None]] = set()
 """Those that read runs nobody reads: an event loop itself keeps its tasks weakly."""
@@ -102,6 +104,8 @@ class GraphPump(_BasePump):
         self._parts = parts
         # Re-entrant: a transformer may read a projection of the run that it is part of.
         self._lock = threading.RLock()
+        self._pulled = 0
+        """How many parts were asked for."""
 
     def _read_on(self) -> bool:
         try:
@@ -119,11 +123,14 @@ class GraphPump(_BasePump):
         """Take one part through the mux, once all who are waited for have room; False if the run is over."""
         if not self.readership.is_blocking:
             return self._pull()
-        me = self.readership.enter()
+        me, before = self.readership.enter(), self._pulled
         try:
             if self.readership.must_wait(me):
-                self.readership.room.wait(lambda: self._must_wait(me))
-            return self._pull()
+                # No bell rings when a thread ends, perhaps one that has begun to read.
+                self.readership.room.wait(lambda: self._pulled == before and self._must_wait(me), look_again_s=_LOOK_AGAIN_S)
+            with self._lock:
+                # If another one has pulled, there may be something to read: nobody waits who has.
+                return self._pulled != before or self._pull()
         finally:
             self.readership.leave(me)
 
@@ -132,6 +139,7 @@ class GraphPump(_BasePump):
             if self.is_over or self._parts is None:
                 return False
             self.has_begun = True
+            self._pulled += 1
             try:
                 part = next(self._parts)
                 self.mux.push(event_of(part, self.mux.scope))
@@ -145,6 +153,7 @@ class GraphPump(_BasePump):
                 self._stop()
                 if not (self._is_leaving and isinstance(error, RunClosed)):
                     raise
+            self.readership.room.ring()
             return True
 
     def _conclude(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import weakref
 from collections import Counter
@@ -36,7 +37,12 @@ class AwaitedUnread(Unread[T]):
     def popleft(self) -> T:
         """Take the oldest item, and let whoever waits for room go on."""
         item = super().popleft()
-        self.reader = weakref.ref(_current())
+        reader = _current()
+        if self.reader is None or self.reader() is not reader:
+            self.reader = weakref.ref(reader)
+            if not isinstance(reader, threading.Thread):
+                # Not a method of this object, which goes with its reader and not with the task.
+                reader.add_done_callback(functools.partial(_ring, self.room))
         if self.room.waiting:
             self.room.ring()
         return item
@@ -134,6 +140,10 @@ class _Noting:
         unread = self._unread()
         if unread is not None and self._readership.error is None:
             self._readership.error = unread.error
+
+
+def _ring(room: Room, _: asyncio.Task[Any]) -> None:
+    room.ring()
 
 
 def _current() -> Reader:
