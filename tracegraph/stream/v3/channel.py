@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tracegraph.drivers.unread import Unread
 from tracegraph.stream.v3.pulling import AsyncPump, Bell, Pump
-from tracegraph.stream.v3.readership import Readership
+from tracegraph.stream.v3.readership import AwaitedUnread, Readership
 
 __all__ = ["ChannelHost", "StreamChannel"]
 
@@ -182,18 +182,28 @@ class StreamChannel(Generic[T]):
         self._is_taken = False
         self._buffers = []
 
-    def pull(self) -> bool:
-        """Move the run on by one part; False if nothing can come any more."""
+    def pull(self, buffer: Buffer[T] | None = None) -> bool:
+        """Move the run on by one part, for the sake of *buffer*; False if nothing can come any more."""
         pump = None if self._host is None else self._host.pump
-        return pump is not None and pump()
+        if pump is None:
+            return False
+        items = None if buffer is None else buffer.items
+        if not isinstance(items, AwaitedUnread):
+            return pump()
+        with items.wanted():
+            return pump()
 
-    async def apull(self) -> bool:
+    async def apull(self, buffer: Buffer[T] | None = None) -> bool:
         """Move the run on by one part, or wait until somebody has; False if nothing can come any more."""
         pump = None if self._host is None else self._host.apump
-        if pump is not None:
+        if pump is None:
+            await self._bell.wait()
+            return True
+        items = None if buffer is None else buffer.items
+        if not isinstance(items, AwaitedUnread):
             return await pump()
-        await self._bell.wait()
-        return True
+        with items.wanted():
+            return await pump()
 
 
 class SyncCursor(Iterator[T]):
@@ -210,7 +220,7 @@ class SyncCursor(Iterator[T]):
         buffer, channel = self._buffer, self._channel
         while not buffer.items:
             # What came while the last part was pulled by another thread is seen by the loop's own check.
-            if channel.is_closed or (not channel.pull() and not buffer.items):
+            if channel.is_closed or (not channel.pull(buffer) and not buffer.items):
                 raise _end_of(channel, buffer) or StopIteration
         return buffer.items.popleft()[1]
 
@@ -237,7 +247,7 @@ class AsyncCursor(AsyncIterator[T]):
     async def __anext__(self) -> T:
         buffer, channel = self._buffer, self._channel
         while not buffer.items:
-            if channel.is_closed or (not await channel.apull() and not buffer.items):
+            if channel.is_closed or (not await channel.apull(buffer) and not buffer.items):
                 raise _end_of(channel, buffer) or StopAsyncIteration
         return buffer.items.popleft()[1]
 

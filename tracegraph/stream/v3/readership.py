@@ -7,7 +7,8 @@ import functools
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from tracegraph.drivers.room import Room
@@ -28,11 +29,13 @@ Reader: TypeAlias = "asyncio.Task[Any] | threading.Thread"
 class AwaitedUnread(Unread[T]):
     """Those of a reader that the others wait for; it takes note of who reads them."""
 
-    __slots__ = ("reader",)
+    __slots__ = ("is_wanted", "reader")
 
     def __init__(self, buffering: Buffering, whose: Callable[[], str], room: Room) -> None:
         super().__init__(buffering, whose, room)
         self.reader: weakref.ref[Reader] | None = None
+        self.is_wanted = False
+        """Its reader moves the run on for its sake, and so comes back to what it has by then."""
 
     def popleft(self) -> T:
         """Take the oldest item, and let whoever waits for room go on."""
@@ -46,6 +49,15 @@ class AwaitedUnread(Unread[T]):
         if self.room.waiting:
             self.room.ring()
         return item
+
+    @contextmanager
+    def wanted(self) -> Iterator[None]:
+        """Know in this block that its reader waits for another item."""
+        self.is_wanted = True
+        try:
+            yield
+        finally:
+            self.is_wanted = False
 
 
 class Readership:
@@ -115,14 +127,19 @@ class Readership:
         """Say whether the run may not be moved on by *me*, for a reader has no room and can be expected to make some.
 
         That is one that has begun to read, in another task or thread which has not ended and does not wait for the run
-        itself. Of all others nobody knows that they will ever read again, so they may get more than they have room for.
+        itself, for the sake of something else. Of all others nobody knows that they will ever read again, so they may get
+        more than they have room for. A transformer that reads while the run is moved on waits for nobody.
         """
+        if self._in_pump[me] > 1:
+            return False
         for reference in self._awaited:
             unread = reference()
             if unread is None or len(unread) < unread.limit or unread.reader is None:
                 continue
             reader = unread.reader()
-            if reader is not None and reader is not me and reader not in self._in_pump and _goes_on(reader):
+            if reader is None or reader is me or not _goes_on(reader):
+                continue
+            if unread.is_wanted or reader not in self._in_pump:
                 return True
         return False
 
