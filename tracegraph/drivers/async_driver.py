@@ -109,7 +109,7 @@ class AsyncRun(Run):
         self.carry_out(actions, will_pop=True)
 
     async def _turn(self) -> None:
-        if self.hub.gates and self.parent is not None and self._ready:
+        if self.parent is not None and self.hub.gates and self._ready:
             await await_room(self)
         if self._may_run_inline():
             await self._run_inline(self._ready.popleft())

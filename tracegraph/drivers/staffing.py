@@ -84,7 +84,7 @@ class StaffedRun(Run):
             self._wait()
 
     def _begin_superstep(self) -> None:
-        if self.hub.gates and self.parent is not None:
+        if self.parent is not None and self.hub.gates:
             wait_for_room(self)
         is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
         if is_lone and self._planned[0].task.timeout is None:
