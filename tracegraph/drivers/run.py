@@ -27,7 +27,7 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
-from tracegraph.drivers.unread import Unread
+from tracegraph.drivers.unread import NO_READER, Unread
 from tracegraph.drivers.waiting import seconds_to_wait
 from tracegraph.engine.actions import (
     Action,
@@ -113,7 +113,7 @@ class Run(ABC):
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[Task, list[Any]] = {}
-        self.parts: Unread[Any] = Unread()
+        self.parts: Unread[Any] = NO_READER
         """What stream modes made, not read yet."""
         self.attempts: dict[Task, HereNow] = {}
         """Attempts under way."""

@@ -15,7 +15,7 @@ from tracegraph.drivers.room import Room
 from tracegraph.errors import InvalidInputError, SlowReaderError, TracegraphWarning
 from tracegraph.types import WhenFull
 
-__all__ = ["WARN_AT", "BlockingUnread", "Buffering", "Unread", "nobody", "unread_of"]
+__all__ = ["NO_READER", "WARN_AT", "BlockingUnread", "Buffering", "Unread", "nobody", "unread_of"]
 
 T = TypeVar("T")
 
@@ -69,12 +69,20 @@ class Buffering:
         self._losses[0] += 1
 
 
+def nobody(*_: Any) -> None:
+    """Tell nobody."""
+
+
+_UNBOUNDED: Final = Buffering()
+"""Nothing is dropped there, so nothing is counted."""
+
+
 class Unread(deque[T]):
     """The items one reader has not read; one producer at a time puts them in, in whatever thread, and the reader pops them.
 
     Args:
         whose: says which reader of which run this is, for warnings and errors.
-        room: where producers of a run with several readers wait.
+        room: where those wait who must not put more.
     """
 
     __slots__ = (
@@ -94,10 +102,10 @@ class Unread(deque[T]):
         self, buffering: Buffering | None = None, whose: Callable[[], str] = lambda: "a reader", room: Room | None = None
     ) -> None:
         super().__init__()
-        self.buffering = Buffering() if buffering is None else buffering
-        self.limit = self.buffering.max if self.buffering.max is not None else WARN_AT
+        self.buffering = _UNBOUNDED if buffering is None else buffering
+        self.limit = WARN_AT if self.buffering.max is None else self.buffering.max
         self.whose = whose
-        self.room = Room() if room is None else room
+        self.room = room
         self.dropped = 0
         """How many items it has lost."""
         self.overshoot = 0
@@ -163,16 +171,22 @@ class Unread(deque[T]):
         """Take nothing more, for the reader has left; whoever waits for it goes on."""
         self.is_closed = True
         self.limit = 0
-        self.room.ring()
+        if self.room is not None:
+            self.room.ring()
+
+
+NO_READER: Final[Unread[Any]] = Unread()
+"""What a run has that nobody streams: nothing is ever put there."""
 
 
 class BlockingUnread(Unread[T]):
     """Those of a reader that producers wait for."""
 
     __slots__ = ("debts", "number", "shows", "stop")
+    room: Room
 
     def __init__(self, buffering: Buffering, whose: Callable[[], str]) -> None:
-        super().__init__(buffering, whose)
+        super().__init__(buffering, whose, Room())
         self.debts: dict[int, int] = {}
         """Threads whose last item found no room, with the number of the event that it was made of."""
         self.number: Callable[[], int] = lambda: 0
@@ -201,7 +215,3 @@ class BlockingUnread(Unread[T]):
 def unread_of(buffering: Buffering, whose: Callable[[], str]) -> Unread[Any]:
     """Return what is empty yet, of the one reader of a stream."""
     return (BlockingUnread if buffering.when_full in ("block", "fail") else Unread)(buffering, whose)
-
-
-def nobody(*_: Any) -> None:
-    """Tell nobody."""

@@ -30,6 +30,7 @@ class AwaitedUnread(Unread[T]):
     """Those of a reader that the others wait for; it takes note of who reads them."""
 
     __slots__ = ("is_wanted", "reader")
+    room: Room
 
     def __init__(self, buffering: Buffering, whose: Callable[[], str], room: Room) -> None:
         super().__init__(buffering, whose, room)
