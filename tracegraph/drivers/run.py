@@ -367,6 +367,12 @@ class Run(ABC):
         if self.finish is None:
             self.finish = Finish(status, error=error, reason=reason)
 
+    def fail_for_reader(self, error: BaseException) -> None:
+        """Stop the run because a reader had no room, also if it came to its end with just those parts."""
+        reason = type(error).__name__
+        self.request_close("failed", reason, error)
+        self._take_finish(Finish("failed", error=error, reason=reason))
+
     def end(self) -> None:
         """Announce the end, exactly once, and leave the hub."""
         with self.lock:

@@ -12,7 +12,7 @@ from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.drivers.unread import BlockingUnread, Buffering, unread_of
 from tracegraph.engine.nesting import NestedKeys
-from tracegraph.errors import InvalidInputError, SlowReaderError
+from tracegraph.errors import InvalidInputError
 from tracegraph.stream.joining import Joining
 from tracegraph.stream.parts import Part, Shape, Typed, checked_modes
 from tracegraph.stream.projector import Projector
@@ -87,7 +87,7 @@ class StreamPlan:
         if isinstance(parts, BlockingUnread):
             parts.shows = projector.shows
             parts.number = lambda: run.hub.seq
-            parts.stop = partial(run.request_close, "failed", SlowReaderError.__name__)
+            parts.stop = run.fail_for_reader
         run.launch.own_observers = [*run.launch.own_observers, projector]
 
     def _whose(self, run: SyncRun | AsyncRun) -> str:

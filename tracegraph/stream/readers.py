@@ -46,7 +46,8 @@ def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generat
             while run.parts:
                 yield format_part(run.parts.popleft())
             if (error := run.parts.error) is not None:
-                run.request_close("failed", type(error).__name__, error)
+                run.fail_for_reader(error)
+                turns.throw(error)
         run.result()
     finally:
         run.parts.close()  # before this waits for nodes that may wait for their reader
@@ -61,7 +62,8 @@ async def _aread(owned: _Owned[AsyncRun], format_part: Callable[[Part], Any]) ->
             while run.parts:
                 yield format_part(run.parts.popleft())
             if (error := run.parts.error) is not None:
-                run.request_close("failed", type(error).__name__, error)
+                run.fail_for_reader(error)
+                await turns.athrow(error)
         run.result()
     finally:
         run.parts.close()

@@ -447,6 +447,45 @@ def test_a_superstep_that_has_more_results_than_fit_fails_the_run(colour: Colour
     assert ran == []
 
 
+def test_nodes_have_come_to_rest_when_the_reader_gets_the_error() -> None:
+    """Coroutines are cancelled and awaited."""
+    seen: list[str] = []
+
+    async def node(state: State) -> State:
+        write = get_stream_writer()
+        try:
+            for number in range(5):
+                write(number)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            seen.append("at rest")
+        return {}
+
+    async def run() -> None:
+        with pytest.raises(SlowReaderError):
+            async for _ in chain(node=node).astream({"xs": []}, stream_mode="custom", buffer=(2, "fail")):
+                pass
+        assert seen == ["at rest"]
+
+    asyncio.run(run())
+
+
+def test_the_very_last_parts_can_be_too_many(colour: Colour, trace: Trace) -> None:
+    """A run that has come to its end with them has failed all the same: its reader must not take what it got for all."""
+    app = chain(saving(), node=says("x"))
+    read: list[Any] = []
+
+    with pytest.raises(SlowReaderError):
+        colour.each(app, {"xs": []}, read.append, THREAD, stream_mode=["updates", "values"], buffer=(1, "fail"))
+
+    assert read == [("values", {"xs": []}), ("updates", {"node": {"xs": ["x"]}})]
+    (root,) = (span for span in trace.ended if span.parent is None)
+    assert root.attributes is not None
+    assert root.attributes["tracegraph.run.status"] == "failed"
+    assert app.get_state(THREAD).values == {"xs": ["x"]}
+
+
 def test_a_stream_that_a_node_reads_fails_that_node_alone(colour: Colour) -> None:
     """It may handle the error as any other; the run around it goes on."""
     inner = parallel(a=says("x"), b=says("y"), c=says("z"))
