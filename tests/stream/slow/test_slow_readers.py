@@ -335,57 +335,82 @@ def test_a_run_inside_begins_no_superstep_without_room(colour: Colour) -> None:
         ahead.append(state["n"] - len(read))
         return {"n": state["n"] + 1}
 
+    async def astep(state: State) -> State:
+        return step(state)
+
     inner: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-    inner.add_node("step", step)
+    inner.add_node("step", astep if colour is ASYNC else step)
     inner.add_edge(START, "step")
     inner.add_conditional_edges("step", lambda state: "step" if state["n"] < 20 else END)
     app = chain(inner=inner.compile())
 
-    def run() -> None:
-        options: Any = {"stream_mode": "updates", "subgraphs": True, "buffer": (2, "block")}
-        colour.each(app, {"n": 0}, read.append, **options)
+    options: Any = {"stream_mode": "updates", "subgraphs": True, "buffer": (2, "block")}
 
-    bounded(run)
+    async def slowly() -> None:
+        async for part in app.astream({"n": 0}, **options):
+            read.append(part)
+            for _ in range(50):
+                await asyncio.sleep(0)
+
+    bounded(lambda: asyncio.run(slowly()) if colour is ASYNC else colour.each(app, {"n": 0}, read.append, **options))
 
     assert [part["step"]["n"] for _, part in read if "step" in part] == list(range(1, 21))
     assert max(ahead) <= 2 + 1  # the limit, and the one just taken
 
 
-def test_a_handler_that_emits_is_not_waited_for(colour: Colour) -> None:
-    """It runs inside the announcement of an event, where nobody could read."""
+def test_a_handler_that_emits_is_not_waited_for() -> None:
+    """It runs inside the announcement of an event, which all other announcements wait for, the reader's loop among them."""
+    began = threading.Event()
     writers: list[Any] = []
 
     class Emits(BaseCallbackHandler):
         run_inline = True
 
         def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+            began.set()
             for number in range(5):
                 writers[0](number)
 
-    def node(state: State) -> State:
+    def in_a_thread(state: State) -> State:
         writers.append(get_stream_writer())
         get_config()["callbacks"].on_custom_event("now", None)
         return {}
 
-    read = bounded(
-        lambda: colour.stream(chain(node=node), {"xs": []}, {"callbacks": [Emits()]}, stream_mode="custom", buffer=(2, "block"))
-    )
+    async def run() -> list[Any]:
+        published = asyncio.Event()
 
-    assert read == [0, 1, 2, 3, 4]
+        async def on_the_loop(state: State) -> State:
+            write = get_stream_writer()
+            write("first")
+            await asyncio.to_thread(wait_for, began)
+            write("last")
+            published.set()
+            return {}
+
+        app = parallel(one=on_the_loop, two=in_a_thread)
+        reader = app.astream({"xs": []}, {"callbacks": [Emits()]}, stream_mode="custom", buffer=(2, "block"))
+        found = [await anext(reader)]
+        await published.wait()
+        return [*found, *[part async for part in reader]]
+
+    assert sorted(map(str, bounded(lambda: asyncio.run(run())))) == ["0", "1", "2", "3", "4", "first", "last"]
 
 
 def test_a_node_beside_that_is_not_shown_does_not_wait(colour: Colour) -> None:
     """Only who emits what the reader has no room for is held back; two nodes that wait for each other stay able to."""
-    other_emitted = threading.Event()
-    inner = chain(a=says("x"), b=says("y"), c=says("z"))
+    inner_is_full, other_emitted = threading.Event(), threading.Event()
+    inner = parallel(a=says("x"), b=says("y"), c=says("z"))
 
     def reads_a_stream(state: State) -> State:
-        with inner.stream({"xs": []}, stream_mode="values", buffer=(1, "block")) as parts:
+        with inner.stream({"xs": []}, stream_mode="tasks", buffer=(1, "block")) as parts:
             first = next(parts)
+            assert parts.unread == 2  # all tasks of a superstep are told of before one runs
+            inner_is_full.set()
             wait_for(other_emitted)
             return {"xs": [first, *parts]}
 
     def emits(state: State) -> State:
+        wait_for(inner_is_full)
         write = get_stream_writer()
         for number in range(3):
             write(number)
