@@ -309,7 +309,8 @@ class Pregel:
         """Return a run as an object, which its readers move on; nothing runs before something of it is asked for.
 
         *transformers* are classes of :class:`~tracegraph.stream.StreamTransformer`, besides those given to ``compile()``;
-        *options* are those of :meth:`stream`.
+        *options* are those of :meth:`stream`; ``buffer`` holds for each reader. ``when_left`` is "stop", or "finish" for a run
+        that goes on to its end when all its readers have left.
 
         Raises:
             TypeError: ``stream_mode`` or ``subgraphs`` is given, or a transformer is no class or function.
