@@ -54,6 +54,7 @@ class Hub:
         "_table",
         "answers",
         "fatal",
+        "gates",
         "handler_lock",
         "hears_foreign_calls",
         "is_stopping",
@@ -79,6 +80,8 @@ class Hub:
         """An attempt of the tree has an idle limit, so what its code does must be noted as progress."""
         self._ahead_ns = time.time_ns() - time.monotonic_ns()
         self.wants = 0
+        self.gates: tuple[Any, ...] = ()
+        """What readers have not read who stop the run, or hold it back, when that is too much."""
         self.hears_foreign_calls = False
         """Somebody beside the handlers wants to know of calls that go through LangChain's managers."""
         self.reads_tokens = False
@@ -101,6 +104,7 @@ class Hub:
         self._table = {}
         self.hears_foreign_calls = any(o.wants & CALL_KINDS and not hasattr(o, "calls_handlers") for o in observers)
         self.reads_tokens = any(getattr(observer, "reads_tokens", False) for observer in observers)
+        self.gates = tuple(gate for o in observers if (gate := getattr(o, "gate", None)) is not None)
         self.wants = 0
         for observer in observers:
             self.wants |= observer.wants
@@ -135,6 +139,19 @@ class Hub:
                 else:
                     if pending is not None:
                         self._awaitables.append(pending)
+
+    @property
+    def seq(self) -> int:
+        """The number of the event that is being published, or was last."""
+        return self._seq
+
+    def is_held_here(self) -> bool:
+        """Say whether this thread is publishing: code that an observer calls must not wait for other threads."""
+        try:
+            threading.Condition(self._lock).notify(0)
+        except RuntimeError:  # what a condition says to whoever does not hold its lock
+            return False
+        return True
 
     def enter(self, event: TaskStarted | AttemptStarted) -> None:
         """Publish the start of a task or attempt and set the observers' ContextVars; called in the task's Context."""

@@ -81,6 +81,7 @@ def publish_end(run: Run) -> None:
                 finish.error,
                 finish.interrupts,
                 finish.reason,
+                run.parts.buffering.dropped,
             )
         )
     run.is_told = True

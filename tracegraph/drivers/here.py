@@ -14,6 +14,7 @@ from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
 from tracegraph.drivers.answers import AnswerSchema
+from tracegraph.drivers.room import yield_to_readers
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
@@ -24,6 +25,7 @@ from tracegraph.types import Interrupt
 
 if TYPE_CHECKING:
     from tracegraph.drivers.run import Run
+    from tracegraph.drivers.unread import BlockingUnread
     from tracegraph.engine.node import Node
 
 __all__ = ["HereNow"]
@@ -54,6 +56,8 @@ class AttemptHub:
     def publish(self, event: Event) -> None:
         """Hand an event to whoever wants it."""
         self._hub.publish(event)
+        if self._hub.gates and (here := self.attempt()) is not None:
+            yield_to_readers(here, event.seq)
 
     def note_progress(self) -> None:
         """Take note that the attempt's code did something."""
@@ -79,6 +83,8 @@ class HereNow:
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
     is_in_thread = False
     """An async run waits for its body in a worker thread."""
+    owed: BlockingUnread[Any] | None = None
+    """What has no room for a part that its code, on an event loop, has emitted."""
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None
@@ -202,6 +208,8 @@ class HereNow:
         for child in tuple(self.child_runs):
             child.request_close(status, reason)
             child.end()
+        for unread in self.run.hub.gates:
+            unread.room.ring()  # whoever waits there for this attempt's sake waits no more
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""
@@ -322,7 +330,10 @@ class HereNow:
         if run.hub.wants & MessagePushed.bit:
             metadata = self.config()["metadata"]
             facts = (run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name)
-            run.hub.publish(MessagePushed(*facts, message, metadata))
+            event = MessagePushed(*facts, message, metadata)
+            run.hub.publish(event)
+            if run.hub.gates:
+                yield_to_readers(self, event.seq)
         if state_key is not None:
             task.writes.append((state_key, message))
 
@@ -356,9 +367,10 @@ class HereNow:
             def write(chunk: Any) -> None:
                 self.note_progress()
                 if run.hub.wants & CustomEmitted.bit and not self.is_over:
-                    run.hub.publish(
-                        CustomEmitted(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name, None, chunk)
-                    )
+                    event = CustomEmitted(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name, None, chunk)
+                    run.hub.publish(event)
+                    if run.hub.gates:
+                        yield_to_readers(self, event.seq)
 
             self._writer = write
         return self._writer

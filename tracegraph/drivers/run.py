@@ -31,6 +31,7 @@ from tracegraph.drivers.loading import load_begin
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
+from tracegraph.drivers.unread import NO_READER, Unread
 from tracegraph.drivers.waiting import seconds_to_wait
 from tracegraph.engine.actions import (
     Action,
@@ -81,6 +82,7 @@ class Run(ABC):
         "metadata",
         "ns",
         "parent",
+        "parts",
         "run_id",
         "runtime",
         "save_error",
@@ -115,6 +117,8 @@ class Run(ABC):
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[Task, list[Any]] = {}
+        self.parts: Unread[Any] = NO_READER
+        """What stream modes made, not read yet."""
         self.attempts: dict[Task, HereNow] = {}
         """Attempts under way."""
         self.base: contextvars.Context
@@ -381,6 +385,12 @@ class Run(ABC):
             self.report(CloseRequested(status, reason, error))
         if self.finish is None:
             self.finish = Finish(status, error=error, reason=reason)
+
+    def fail_for_reader(self, error: BaseException) -> None:
+        """Stop the run because a reader had no room, also if it came to its end with just those parts."""
+        reason = type(error).__name__
+        self.request_close("failed", reason, error)
+        self._take_finish(Finish("failed", error=error, reason=reason))
 
     def end(self) -> None:
         """Announce the end, exactly once, and leave the hub."""

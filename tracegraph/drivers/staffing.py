@@ -11,10 +11,11 @@ import functools
 import threading
 from abc import abstractmethod
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from tracegraph.drivers import workers
 from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.room import wait_for_room
 from tracegraph.drivers.run import Run
 from tracegraph.engine.actions import RunTask
 from tracegraph.engine.reports import Woke
@@ -40,7 +41,6 @@ class StaffedRun(Run):
         "_ready",
         "_watching",
         "_workers",
-        "parts",
     )
 
     def __init__(self, launch: Launch) -> None:
@@ -63,8 +63,6 @@ class StaffedRun(Run):
         self._is_short_of_threads = False
         self._workers: set[int] = set()
         """Idents of the threads that help, which must not wait for themselves."""
-        self.parts: deque[Any] = deque()
-        """What stream modes made, not read yet."""
 
     @abstractmethod
     def _run_task(self, action: RunTask, will_pop: bool) -> None:
@@ -86,6 +84,8 @@ class StaffedRun(Run):
             self._wait()
 
     def _begin_superstep(self) -> None:
+        if self.parent is not None and self.hub.gates:
+            wait_for_room(self)
         is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
         if is_lone and self._planned[0].task.timeout is None:
             self._run_here(self._planned.popleft())
@@ -105,7 +105,14 @@ class StaffedRun(Run):
         """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
         if self._deadline_ns is not None and self._is_unwatched():
             self._hire(is_patient=False)
-        self._run_task(action, will_pop=True)
+        if not self.hub.gates:
+            self._run_task(action, will_pop=True)
+            return
+        self.parts.inline_thread = threading.get_ident()
+        try:
+            self._run_task(action, will_pop=True)
+        finally:
+            self.parts.inline_thread = 0
 
     def _is_unwatched(self) -> bool:
         """Say whether something is due some time, and nobody waits for that."""

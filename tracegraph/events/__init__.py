@@ -117,6 +117,8 @@ class RunEnded(BaseEvent):
     error: BaseException | None
     interrupts: tuple[Interrupt, ...]
     reason: str | None
+    dropped: int = 0
+    """How many parts its stream's readers had lost by then, as they were too slow."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ class Projector:
         output_keys: channels shown; one name alone shows its bare value.
         sink: gets each part, in the publishing thread.
         meta: tells what a part belongs to; None if nobody reads that.
+        gate: where the parts get to, if their reader stops the run or holds it back.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Projector:
         output_keys: str | Sequence[str],
         sink: Callable[[Part], None],
         meta: Callable[[Event, ShownRun], PartMeta] | None = None,
+        gate: Any = None,
     ) -> None:
         self._modes = tuple(made(partial(self._emit, name)) for name, made in MODES.items() if name in modes)
         self.wants = kinds(RunStarted)
@@ -54,6 +56,7 @@ class Projector:
         self._own_keys = output_keys
         self._sink = sink
         self._meta = meta
+        self.gate = gate
         self._table: dict[type, tuple[Mode, ...]] = {}
 
     def observe(self, event: Event) -> None:
@@ -68,6 +71,10 @@ class Projector:
             modes = self._table[type(event)] = tuple(mode for mode in self._modes if mode.wants & event.bit)
         for mode in modes:
             mode.observe(event, run)
+
+    def shows(self, run_id: UUID) -> bool:
+        """Say whether parts are made of the events of a run."""
+        return run_id in self._runs
 
     def _is_shown(self, event: RunStarted) -> bool:
         """Say whether this is the run, or one inside those that are shown; one on a thread of its own is somebody else's."""
