@@ -199,6 +199,7 @@ class AsyncGraphPump(_BasePump):
         self._parts = parts
         self._puller: asyncio.Task[Any] | None = None
         self._bell = Bell()
+        self._has_rung = False
         self._closing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -229,13 +230,17 @@ class AsyncGraphPump(_BasePump):
             await self._bell.wait()
             return True
         if self.is_over or self._parts is None:
+            if self._closing is not None and self._closing is not asyncio.current_task():
+                await asyncio.shield(self._closing)  # the end has something to say, too
             return False
         self._puller = asyncio.current_task()
         try:
-            if not self.has_begun:
-                self.has_begun = True
+            if not self.has_begun or self._has_rung:
+                self.has_begun, self._has_rung = True, False
                 self._loop = asyncio.get_running_loop()
-                await asyncio.sleep(0)  # readers that start together all subscribe before the first part comes
+                # Readers that start together, or were woken together by the last part, all look at what there is (and
+                # subscribe to what they find) before the next part comes: whoever is woken first must not run ahead.
+                await asyncio.sleep(0)
             if me is not None and self.readership.must_wait(me):
                 await self.readership.room.wait_on_loop(lambda: self._must_wait(me))
             if self._closing is None:
@@ -247,10 +252,8 @@ class AsyncGraphPump(_BasePump):
                 raise
         finally:
             self._puller = None
-            has_company = self._bell.has_waiters
+            self._has_rung = self._bell.has_waiters
             self._bell.ring()
-        if has_company:
-            await asyncio.sleep(0)  # else a run that never waits would be read by one reader alone
         return True
 
     async def _pull(self, parts: AsyncIterator[Any]) -> None:
