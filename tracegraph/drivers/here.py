@@ -39,11 +39,13 @@ class AttemptHub:
     It does not hold the attempt, whose config leads here.
     """
 
-    __slots__ = ("_hub", "attempt")
+    __slots__ = ("_hub", "attempt", "publish")
 
     def __init__(self, here: HereNow) -> None:
         self._hub = here.run.hub
         self.attempt = weakref.ref(here)
+        self.publish: Callable[[Event], None] = self._hub.publish
+        """Hands an event to whoever wants it."""
 
     @property
     def wants(self) -> int:
@@ -51,13 +53,9 @@ class AttemptHub:
         here = self.attempt()
         return 0 if here is not None and here.is_given_up else self._hub.wants
 
-    def publish(self, event: Event) -> None:
-        """Hand an event to whoever wants it."""
-        self._hub.publish(event)
-
     def note_progress(self) -> None:
         """Take note that the attempt's code did something."""
-        if (here := self.attempt()) is not None:
+        if self._hub.is_watched and (here := self.attempt()) is not None:
             here.note_progress()
 
 

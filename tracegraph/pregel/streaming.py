@@ -55,30 +55,36 @@ class StreamPlan:
 
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
-        wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
-        count = itertools.count(1)
+        parts, count = run.parts, itertools.count(1)
 
-        def sink(part: Part) -> None:
-            if part.mode in printed:
-                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
-            if part.mode in wanted and take is not None:
-                take(part)
-            elif part.mode in wanted:
-                if part.meta is not None:
-                    part.meta.seq = next(count)
-                parts.append(part)
-                run.part_added()
+        def give(part: Part) -> None:
+            if part.meta is not None:
+                part.meta.seq = next(count)
+            parts.append(part)
+            run.part_added()
 
+        take = take or give
         projector = Projector(
             (*self._modes, *self._printed),
             run_id=run.run_id,
             ns=run.ns,
             subgraphs=self._subgraphs,
             output_keys=self._keys,
-            sink=sink,
+            sink=self._printing(take) if self._printed else take,
             meta=Joining(run.hub.span_of) if self._is_joinable else None,
         )
         run.launch.own_observers = [*run.launch.own_observers, projector]
+
+    def _printing(self, take: Callable[[Part], None]) -> Callable[[Part], None]:
+        wanted, printed = frozenset(self._modes), self._printed
+
+        def sink(part: Part) -> None:
+            if part.mode in printed:
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
+            if part.mode in wanted:
+                take(part)
+
+        return sink
 
 
 def checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:

@@ -26,15 +26,16 @@ class MessagesMode:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._seen: set[str] = set()
-        self._calls: dict[UUID, tuple[str, dict[str, Any]]] = {}
-        """Of the model calls under way that are shown: the id of an answer that has none, and metadata."""
+        self._calls: dict[int, tuple[str, dict[str, Any]]] = {}
+        """Of the model calls under way that are shown, by call id as a number: the id of an answer that has none, and metadata."""
         self._tasks: dict[tuple[UUID, str], TaskStarted] = {}
 
     def observe(self, event: Any, run: ShownRun) -> None:
         """Show a token or a message, or take note of what is known already."""
         match event:
             case ModelToken():
-                self._token(event, run)
+                if (call := self._calls.get(event.call_id.int)) is not None:
+                    self._token(event, run, *call)
             case ModelStarted():
                 self._call_started(event)
             case ModelEnded():
@@ -57,18 +58,18 @@ class MessagesMode:
         if tags := user_tags(event.tags):
             metadata["tags"] = tags
         # The pieces of one answer, and their sum in the state, are one message.
-        self._calls[event.call_id] = (f"run-{event.call_id}", metadata)
+        self._calls[event.call_id.int] = (f"run-{event.call_id}", metadata)
 
-    def _token(self, event: ModelToken, run: ShownRun) -> None:
-        call = self._calls.get(event.call_id)
-        if call is None or (piece := piece_of(event.token, event.chunk)) is None:
+    def _token(self, event: ModelToken, run: ShownRun, answer_id: str, metadata: dict[str, Any]) -> None:
+        piece = piece_of(event.token, event.chunk)
+        if piece is None:
             return
         if piece.id is None:
-            piece.id = call[0]
-        self._show(event, run, piece, call[1])
+            piece.id = answer_id
+        self._show(event, run, piece, metadata)
 
     def _call_ended(self, event: ModelEnded, run: ShownRun) -> None:
-        call = self._calls.pop(event.call_id, None)
+        call = self._calls.pop(event.call_id.int, None)
         if call is None or event.error is not None or (answer := answer_of(event.response)) is None:
             return
         if answer.id is None:
