@@ -144,12 +144,12 @@ def _read_v3_messages(lib: Library, size: int, is_async: bool) -> Case:
 STREAMS: Final = (
     Scenario("read values", "part", 1000, 100, partial(_read_loop, "values"), runs=3),
     Scenario("read updates", "part", 1000, 100, partial(_read_loop, "updates"), runs=3),
-    Scenario("read custom", "part", 20_000, 100, _read_custom),
+    Scenario("read custom", "part", 100_000, 100, _read_custom),
     # LangGraph hears of tokens from LangChain's models alone: each library's own kind of model, then the calls that a model
     # makes without the model, then LangChain's model in both.
     Scenario("read tokens, own model", "part", 100_000, 100, partial(_read_messages, own_model)),
     Scenario("read tokens, callbacks", "part", 100_000, 100, partial(_read_messages, callbacks)),
     Scenario("read tokens, LangChain", "part", 20_000, 100, partial(_read_messages, langchain_model)),
     Scenario("read v3 values", "part", 1000, 100, _read_v3_values, runs=3),
-    Scenario("read v3 tokens", "part", 20_000, 100, _read_v3_messages),
+    Scenario("read v3 tokens", "part", 100_000, 100, _read_v3_messages),
 )

@@ -55,13 +55,13 @@ class StreamPlan:
 
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
-        parts, count = run.parts, itertools.count(1)
+        parts, part_added, count = run.parts, run.part_added, itertools.count(1)
 
         def give(part: Part) -> None:
             if part.meta is not None:
                 part.meta.seq = next(count)
             parts.append(part)
-            run.part_added()
+            part_added()
 
         take = take or give
         projector = Projector(
