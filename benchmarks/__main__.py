@@ -56,10 +56,9 @@ def _measured(workers: dict[Key, subprocess.Popen[str]], rounds: int, only: str,
             for _ in range(rounds):
                 for key, worker in workers.items():
                     row.samples.setdefault(key, []).append(_ask(key, worker, [index, colour]))
-            print(f"measured {scenario.name} {colour}", file=sys.stderr)
-            yield row
-            if (first := row.of_first_parts()) is not None:
-                yield first
+            for line in filter(None, (row, row.of_first_parts())):
+                print(f"measured {line}", file=sys.stderr)
+                yield line
 
 
 def _ask(key: Key, worker: subprocess.Popen[str], request: list[Any]) -> dict[str, float]:
