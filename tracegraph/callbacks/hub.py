@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
@@ -28,7 +28,6 @@ class Observer(Protocol):
         """Take one event; an awaitable is awaited before the run goes on."""
 
 
-@runtime_checkable
 class ScopedObserver(Protocol):
     """An observer that sets ContextVars for node code, such as the current span."""
 
@@ -100,7 +99,7 @@ class Hub:
 
     def _set(self, observers: tuple[Observer, ...]) -> None:
         self._observers = observers
-        self._scopes = tuple(o for o in observers if isinstance(o, ScopedObserver))
+        self._scopes = tuple(cast("ScopedObserver", observer) for observer in observers if hasattr(observer, "scope"))
         self._table = {}
         self.hears_foreign_calls = any(o.wants & CALL_KINDS and not hasattr(o, "calls_handlers") for o in observers)
         self.reads_tokens = any(getattr(observer, "reads_tokens", False) for observer in observers)

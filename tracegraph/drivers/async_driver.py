@@ -225,7 +225,7 @@ class AsyncRun(Run):
         CURRENT.set(here)
         for event in action.started:
             self.hub.enter(event)
-        if self.hub.wants:
+        if self.hub.has_awaitables:
             await finish_all(self.hub, self.hub.take_awaitables())
         flow = attempt_flow(here)
         try:
@@ -392,6 +392,12 @@ class AsyncRun(Run):
     def ring(self) -> None:
         """Wake the driving task, if it waits: it looks for what there is to do after it has said so."""
         if self._wakeup is not None:
+            self._on_loop(self._ring)
+
+    def part_added(self) -> None:
+        """Wake the driving task for a part, once: a model's tokens are many."""
+        wakeup = self._wakeup
+        if wakeup is not None and not wakeup.done():
             self._on_loop(self._ring)
 
     def _ring(self) -> None:

@@ -41,11 +41,13 @@ class AttemptHub:
     It does not hold the attempt, whose config leads here.
     """
 
-    __slots__ = ("_hub", "attempt")
+    __slots__ = ("_hub", "attempt", "publish")
 
     def __init__(self, here: HereNow) -> None:
         self._hub = here.run.hub
         self.attempt = weakref.ref(here)
+        self.publish: Callable[[Event], None] = self._publish_and_yield if self._hub.gates else self._hub.publish
+        """Hands an event to whoever wants it."""
 
     @property
     def wants(self) -> int:
@@ -53,15 +55,14 @@ class AttemptHub:
         here = self.attempt()
         return 0 if here is not None and here.is_given_up else self._hub.wants
 
-    def publish(self, event: Event) -> None:
-        """Hand an event to whoever wants it."""
+    def _publish_and_yield(self, event: Event) -> None:
         self._hub.publish(event)
-        if self._hub.gates and (here := self.attempt()) is not None:
+        if (here := self.attempt()) is not None:
             yield_to_readers(here, event.seq)
 
     def note_progress(self) -> None:
         """Take note that the attempt's code did something."""
-        if (here := self.attempt()) is not None:
+        if self._hub.is_watched and (here := self.attempt()) is not None:
             here.note_progress()
 
 

@@ -8,7 +8,9 @@ and one of blocking nodes still has a thread for each.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+import time
 from abc import abstractmethod
 from collections import deque
 from typing import Final
@@ -25,6 +27,9 @@ __all__ = ["PATIENCE_S", "StaffedRun"]
 PATIENCE_S: Final = 0.001
 """How long nobody may begin a ready task before a worker does; some thread hops' worth."""
 
+_HANDOVER_S: Final = 0.00005
+"""Long enough for a thread that is woken to begin."""
+
 
 class StaffedRun(Run):
     """A run whose tasks wait for a thread; a driver adds how one is run."""
@@ -33,6 +38,7 @@ class StaffedRun(Run):
         "_bell",
         "_busy",
         "_deadline_ns",
+        "_handed_over_at",
         "_is_help_coming",
         "_is_reader_idle",
         "_is_short_of_threads",
@@ -54,6 +60,7 @@ class StaffedRun(Run):
         """The driving thread waits for the bell, so it can take a task."""
         self._is_reader_idle = False
         """Nobody has told the driving thread of a part since it last looked for some."""
+        self._handed_over_at = 0.0
         self._is_help_coming = False
         """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
@@ -257,4 +264,17 @@ class StaffedRun(Run):
         """Wake the driving thread for a part, once: a model's tokens are many, and the bell's lock is not free."""
         if self._is_reader_idle:
             self._is_reader_idle = False
+            is_elsewhere = self._is_waiting
             self.ring()
+            if is_elsewhere:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the reader have the interpreter: it would wait a switch interval for it while this thread is busy.
+
+        Once in such an interval only, else threads would take turns for each of many parts.
+        """
+        now = time.monotonic()
+        if now - self._handed_over_at > sys.getswitchinterval():
+            self._handed_over_at = now
+            time.sleep(_HANDOVER_S)

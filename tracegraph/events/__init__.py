@@ -455,6 +455,10 @@ Event: TypeAlias = (
 for _position, _kind in enumerate(get_args(Event)):
     _kind.bit = 1 << _position
 
+QUESTIONS: Final = 1 << len(get_args(Event))
+"""Wish of an observer for the ends of tasks that ask something. It is told of all ends if somebody else wants all."""
+TaskEnded.bit |= QUESTIONS
+
 
 def kinds(*types: type[Event]) -> int:
     """Return the set of event kinds as a bit mask, which is how an observer says what it wants.

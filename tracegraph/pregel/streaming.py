@@ -59,28 +59,23 @@ class StreamPlan:
 
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
-        wanted, printed = frozenset(self._modes), self._printed
         parts = run.parts = unread_of(self._buffering, partial(self._whose, run))
-        count = itertools.count(1)
+        part_added, count = run.part_added, itertools.count(1)
 
-        def sink(part: Part) -> None:
-            if part.mode in printed:
-                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
-            if part.mode in wanted and take is not None:
-                take(part)
-            elif part.mode in wanted:
-                if part.meta is not None:
-                    part.meta.seq = next(count)
-                parts.put(part)
-                run.part_added()
+        def give(part: Part) -> None:
+            if part.meta is not None:
+                part.meta.seq = next(count)
+            parts.put(part)
+            part_added()
 
+        take = take or give
         projector = Projector(
             (*self._modes, *self._printed),
             run_id=run.run_id,
             ns=run.ns,
             subgraphs=self._subgraphs,
             output_keys=self._keys,
-            sink=sink,
+            sink=self._printing(take) if self._printed else take,
             meta=Joining(run.hub.span_of) if self._is_joinable else None,
             gate=parts if isinstance(parts, BlockingUnread) else None,
         )
@@ -94,6 +89,17 @@ class StreamPlan:
         modes = ", ".join(map(repr, self._modes))
         thread = "" if run.thread_id is None else f" on thread {run.thread_id!r}"
         return f"the reader of stream mode{'s' if len(self._modes) > 1 else ''} {modes} of run {run.run_id}{thread}"
+
+    def _printing(self, take: Callable[[Part], None]) -> Callable[[Part], None]:
+        wanted, printed = frozenset(self._modes), self._printed
+
+        def sink(part: Part) -> None:
+            if part.mode in printed:
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
+            if part.mode in wanted:
+                take(part)
+
+        return sink
 
 
 def checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:

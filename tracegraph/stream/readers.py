@@ -170,6 +170,9 @@ class AsyncPartReader(AsyncIterator[Any], _Counting[AsyncRun]):
         self._parts = _aread(self._owned, format_part)
 
     async def __anext__(self) -> Any:
+        run = self._owned.run
+        if run is not None and run.parts and run.finish is None:  # nothing to wait for
+            return self._format_part(run.parts.popleft())
         return await anext(self._parts)
 
     def take_ready(self) -> list[Any]:
