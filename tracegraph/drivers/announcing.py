@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tracegraph.errors import TracegraphWarning
-from tracegraph.events import JoinStarved, RunEnded, RunStarted
+from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
     from tracegraph.callbacks.hub import Observer
     from tracegraph.drivers.launch import ObserverFactory
     from tracegraph.drivers.run import Run
-    from tracegraph.engine.actions import Finish
+    from tracegraph.engine.settings import Begin
 
-__all__ = ["publish_end", "publish_starved_joins", "start_telemetry", "started_event", "warn_of_starved_joins"]
+__all__ = ["publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
@@ -55,6 +53,13 @@ def start_telemetry(factory: ObserverFactory, started: RunStarted) -> tuple[Sequ
         return (), None
 
 
+def publish_resumed(run: Run, begin: Begin, links: tuple[str, ...]) -> None:
+    """Publish what the run goes on from, and the spans it links to."""
+    if (saved := begin.saved) is not None:
+        step, checkpoint_id = saved.metadata.get("step", -1), saved.checkpoint["id"]
+        run.hub.publish(Resumed(run.run_id, run.ns, step, run.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
+
+
 def publish_starved_joins(run: Run) -> None:
     """Publish which joins the run left waiting."""
     assert run.finish is not None
@@ -85,14 +90,3 @@ def publish_end(run: Run) -> None:
             )
         )
     run.is_told = True
-
-
-def warn_of_starved_joins(finish: Finish) -> None:
-    """Warn of joins that some, but not all, of their sources reached: their nodes never ran."""
-    for join, target, waiting in finish.starved:
-        warnings.warn(
-            f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
-            "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
-            TracegraphWarning,
-            stacklevel=5,
-        )

@@ -17,10 +17,10 @@ from uuid import UUID
 
 from tracegraph.drivers.announcing import (
     publish_end,
+    publish_resumed,
     publish_starved_joins,
     start_telemetry,
     started_event,
-    warn_of_starved_joins,
 )
 from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
@@ -28,6 +28,7 @@ from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.outcome import result_of
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
@@ -52,7 +53,7 @@ from tracegraph.engine.reports import CloseRequested, Report, TaskCalled, TaskFa
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed
+from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed
 from tracegraph.events import Resumed, RunStarted, RunStatus, TurnTaken
 from tracegraph.types import RetryPolicy
 
@@ -228,11 +229,8 @@ class Run(ABC):
         with self.lock:
             if self.finish is not None:  # its end is announced: nothing of it may be stored or told of any more
                 raise RunClosed(self.finish.reason)
-            if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
-                step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
-                self.hub.publish(
-                    Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links)
-                )
+            if resumes and self.hub.wants & Resumed.bit:
+                publish_resumed(self, begin, links)
             control = self.launch.runtime.control
             if control is not None:
                 # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
@@ -451,26 +449,7 @@ class Run(ABC):
 
     def result(self) -> Finish:
         """Return how the run ended if that is a result, else raise what ended it."""
-        finish = self.finish
-        assert finish is not None
-        warn_of_starved_joins(finish)
-        if finish.status == "interrupted" and self.launch.is_nested:
-            raise self._pass_up(finish)
-        if finish.error is not None:
-            error = finish.error
-            if self.parent is not None and isinstance(error, InvalidAnswerError):
-                self.parent.refused = error
-            raise error
-        if finish.status in ("cancelled", "abandoned"):
-            raise RunClosed(finish.reason)
-        return finish
-
-    def _pass_up(self, finish: Finish) -> GraphInterrupt:
-        # The enclosing task is marked, so that a pause counts even if its code swallows the exception.
-        if self.parent is not None:
-            # Two runs called by one task may both have paused.
-            self.parent.interrupted = (*(self.parent.interrupted or ()), *finish.interrupts)
-        return GraphInterrupt(finish.interrupts)
+        return result_of(self)
 
     # --- what a driver adds --------------------------------------------------------------------------------
 
