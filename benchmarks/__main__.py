@@ -10,8 +10,8 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.graphs import SCENARIOS
 from benchmarks.report import Key, Row, print_json, print_table
+from benchmarks.scenarios import SCENARIOS
 from benchmarks.worker import MODES
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
     parser.add_argument("--libraries", nargs="+", default=["tracegraph", "langgraph"], help="libraries to measure")
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES, help="with which tracing (default all)")
     args = parser.parse_args()
     rounds = args.rounds or (2 if args.quick else 5)
     with ExitStack() as stack:
         workers = {
             (library, mode): stack.enter_context(_started(library, mode, is_quick=args.quick))
             for library in args.libraries
-            for mode in MODES
+            for mode in args.modes
         }
         rows = list(_measured(workers, rounds, args.only, args.clock))
     (print_json if args.json else print_table)(rows)
@@ -55,8 +56,9 @@ def _measured(workers: dict[Key, subprocess.Popen[str]], rounds: int, only: str,
             for _ in range(rounds):
                 for key, worker in workers.items():
                     row.samples.setdefault(key, []).append(_ask(key, worker, [index, colour]))
-            print(f"measured {scenario.name} {colour}", file=sys.stderr)
-            yield row
+            for line in filter(None, (row, row.of_first_parts())):
+                print(f"measured {line}", file=sys.stderr)
+                yield line
 
 
 def _ask(key: Key, worker: subprocess.Popen[str], request: list[Any]) -> dict[str, float]:

@@ -6,54 +6,11 @@ Nodes do next to nothing: what is left is the cost of the runtime itself.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from types import SimpleNamespace
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from benchmarks.streams import Reading, token_reader
+from benchmarks.case import Case, Library, Scenario
 
-__all__ = ["SCENARIOS", "Case", "Scenario", "load"]
-
-Library: TypeAlias = SimpleNamespace
-"""StateGraph, START, END, Send and DeltaChannel of one library."""
-
-
-def load(name: str) -> Library:
-    """Return the names the graphs below use, from the library called *name*.
-
-    Both libraries have the same import paths, so there is nothing else to inject.
-    """
-    graph, types, channels = (import_module(f"{name}.{room}") for room in ("graph", "types", "channels"))
-    return SimpleNamespace(
-        StateGraph=graph.StateGraph, START=graph.START, END=graph.END, Send=types.Send, DeltaChannel=channels.DeltaChannel
-    )
-
-
-@dataclass(frozen=True)
-class Case:
-    """A compiled graph, what to run it on, and how many units of work one run has."""
-
-    graph: Any
-    input: dict[str, Any]
-    units: int
-    """Supersteps of the run, or its parallel tasks: what the table divides by."""
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """One line of the table for each colour."""
-
-    name: str
-    unit: str
-    size: int
-    quick_size: int
-    build: Callable[[Library, int, bool], Case]
-    """Library, size, async nodes or not."""
-    colours: tuple[str, ...] = ("sync", "async")
-    runs: int = 1
-    """Runs per measurement: enough for a short graph to outlast the clock's noise."""
+__all__ = ["GRAPHS", "loop"]
 
 
 class Counter(TypedDict):
@@ -82,7 +39,7 @@ def _chain(lib: Library, size: int, is_async: bool) -> Case:
     return Case(builder.compile(), {"n": 0}, size)
 
 
-def _loop(lib: Library, size: int, is_async: bool) -> Case:
+def loop(lib: Library, size: int, is_async: bool) -> Case:
     """Build one node that runs *size* times."""
 
     def again(state: Counter) -> str:
@@ -220,26 +177,13 @@ def _react(lib: Library, size: int, is_async: bool) -> Case:
     return Case(builder.compile(), {"messages": [{"role": "user", "content": "go"}]}, size)
 
 
-def _updates(lib: Library, size: int, is_async: bool) -> Case:
-    """Build the loop, with a reader of its updates."""
-    case = _loop(lib, size, is_async)
-    return Case(Reading(case.graph, "updates"), case.input, size)
-
-
-def _tokens(lib: Library, size: int, is_async: bool) -> Case:
-    """Build a model that says *size* words, with a reader of them."""
-    return Case(token_reader(lib, size, is_async), {"n": 0}, size)
-
-
-SCENARIOS = (
+GRAPHS = (
     Scenario("sequential", "step", 1000, 100, _chain, colours=("sync",)),
-    Scenario("loop", "step", 1000, 100, _loop),
+    Scenario("loop", "step", 1000, 100, loop),
     Scenario("fan-out 10", "task", 10, 10, _fan_out, runs=20),
     Scenario("fan-out 100", "task", 100, 100, _fan_out, runs=3),
     Scenario("subgraphs 10", "task", 10, 10, _fan_out_subgraphs, runs=10),
     Scenario("subgraphs 100", "task", 100, 100, _fan_out_subgraphs, runs=1),
     Scenario("wide state", "step", 300, 50, _wide),
     Scenario("react", "step", 101, 51, _react, runs=3),
-    Scenario("read updates", "part", 1000, 100, _updates),
-    Scenario("read tokens", "part", 20_000, 100, _tokens),
 )

@@ -27,7 +27,7 @@ HEADS = {
     ("tracegraph", "traced"): "tg traced",
 }
 LEGEND = (
-    "Microseconds per unit, medians, by the {clock} clock. x: times faster. "
+    "Microseconds per unit (first part: until it was there), medians, by the {clock} clock. x: times faster. "
     "lg: langgraph, oi: openinference-instrumentation-langchain, tg: tracegraph; off: sampled out; "
     "traced: to an exporter that encodes OTLP and sends nothing, spans still queued at the end not counted (+flush: counted)."
 )
@@ -44,10 +44,22 @@ class Row:
     """``wall``, or ``cpu``: the processor time of all threads."""
     samples: dict[Key, list[dict[str, float]]] = field(default_factory=dict)
 
+    def of_first_parts(self) -> Row | None:
+        """Return the times until the first part was there as a line of their own; None if no parts were read."""
+        found = {
+            key: [{self.clock: one[f"{self.clock}_first"]} for one in taken if f"{self.clock}_first" in one]
+            for key, taken in self.samples.items()
+        }
+        return Row(self.name, self.colour, "first part", self.clock, found) if any(found.values()) else None
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{HEADS[key]} {self.us(key):.1f}" for key in self.samples)
+        return f"{self.name} {self.colour}, us for a {self.unit}: {times}"
+
     def us(self, key: Key, suffix: str = "") -> float | None:
         """Return the median time per unit, or None if *key* was not measured."""
         samples = self.samples.get(key)
-        return median(s[self.clock + suffix] for s in samples) if samples else None
+        return median(s[self.clock + suffix] for s in samples) if samples and self.clock + suffix in samples[0] else None
 
     def ratio(self, slow: Key, fast: Key) -> float | None:
         """Return how many times faster *fast* is than *slow*."""

@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import Annotated, Any, TypedDict
 
-from benchmarks.graphs import Library
+from benchmarks.case import Library
 
 __all__ = ["MEASURES", "Measure", "opened"]
 

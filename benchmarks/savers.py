@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.graphs import load
+from benchmarks.case import load
 from benchmarks.saver_cases import MEASURES, Measure, opened
 
 Samples = dict[str, list[dict[str, float]]]

@@ -10,10 +10,12 @@ import asyncio
 import gc
 import json
 import sys
-import time
+from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.graphs import SCENARIOS, Case, load
+from benchmarks.case import Case, load
+from benchmarks.clocks import Clocks
+from benchmarks.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,26 +82,25 @@ def _run(case: Case, colour: str, runs: int) -> None:
 
 def _measure(case: Case, colour: str, runs: int, flush: Callable[[], int]) -> dict[str, float]:
     before = flush()
+    case.firsts.clear()
     gc.collect()
-    clocks = [_clocks()]
+    began = Clocks.now()
     _run(case, colour, runs)
-    clocks.append(_clocks())
+    ran = began.passed()
     spans = flush() - before
-    clocks.append(_clocks())
-    (wall, cpu), (ran_wall, ran_cpu), (flushed_wall, flushed_cpu) = clocks
+    flushed = began.passed()
     units = runs * case.units
-    return {
-        "wall": (ran_wall - wall) * 1e6 / units,
-        "wall_flushed": (flushed_wall - wall) * 1e6 / units,
-        "cpu": (ran_cpu - cpu) * 1e6 / units,
-        "cpu_flushed": (flushed_cpu - cpu) * 1e6 / units,
+    found = {
+        "wall": ran.wall * 1e6 / units,
+        "wall_flushed": flushed.wall * 1e6 / units,
+        "cpu": ran.cpu * 1e6 / units,
+        "cpu_flushed": flushed.cpu * 1e6 / units,
         "spans": spans / runs,
     }
-
-
-def _clocks() -> tuple[float, float]:
-    """Return wall-clock time and the processor time of all threads, in seconds."""
-    return time.perf_counter(), time.process_time()
+    if case.firsts:
+        found["wall_first"] = median(first.wall for first in case.firsts) * 1e6
+        found["cpu_first"] = median(first.cpu for first in case.firsts) * 1e6
+    return found
 
 
 def serve(library: str, mode: str, is_quick: bool) -> None:

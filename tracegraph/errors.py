@@ -13,6 +13,7 @@ The type says whose fault it is::
     NodeTimeoutError, NodeCancelledError  how an attempt of a node ended
     StepTimeoutError(TimeoutError)        a superstep took too long; the thread stays resumable, as in the next
     RunDeadlineError(TimeoutError)        the run took too long
+    SlowReaderError(RuntimeError)         a reader fell further behind than it may; the thread stays resumable
     UnknownInterruptError                 an answer to a question nobody asked
     InvalidAnswerError(ValueError)        an answer that does not fit the question's schema
     ConcurrentRunError                   two runs wrote one thread
@@ -54,6 +55,7 @@ __all__ = [
     "ParentCommand",
     "RunClosed",
     "RunDeadlineError",
+    "SlowReaderError",
     "StepTimeoutError",
     "StateSizeError",
     "TaskLimitError",
@@ -221,6 +223,27 @@ class StateSizeError(_Coded, RuntimeError):
             f"[{self.code}] {whose} would be {self.size_bytes} bytes{when}, more than max_state_bytes={self.limit}; the largest "
             f"channels: {largest}. Nothing was changed: raise the limit, or make the state smaller with update_state(), and "
             "invoke with None"
+        )
+
+
+class SlowReaderError(_Coded, RuntimeError):
+    """A reader left more unread than its ``buffer=(limit, "fail")`` allows, so the run was stopped.
+
+    ``reader`` says which reader of which run it was. What finished supersteps saved is kept.
+    """
+
+    code = "TG209"
+
+    def __init__(self, reader: str, *, limit: int) -> None:
+        self.reader = reader
+        self.limit = limit
+        super().__init__(reader, limit)
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.code}] {self.reader} left {self.limit} items unread when another one came, more than buffer=({self.limit}, "
+            "'fail') allows, so the run was stopped: read faster, allow more, or choose 'block' or 'drop_oldest'; on a saved "
+            "thread, invoke with None goes on"
         )
 
 

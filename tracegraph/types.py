@@ -26,11 +26,13 @@ __all__ = [
     "Send",
     "StateSnapshot",
     "StateUpdate",
+    "StreamBuffer",
     "StreamMode",
     "StreamPart",
     "StreamWriter",
     "TimeoutPolicy",
     "TracePolicy",
+    "WhenFull",
     "default_retry_on",
     "interrupt",
     "omit_payload",
@@ -42,6 +44,12 @@ All: TypeAlias = Literal["*"]
 StreamMode: TypeAlias = Literal["values", "updates", "custom", "messages", "tasks", "checkpoints", "debug", "tools", "events"]
 StreamWriter: TypeAlias = Callable[[Any], None]
 """Emits one chunk of the ``custom`` stream mode."""
+
+WhenFull: TypeAlias = Literal["drop_oldest", "block", "fail"]
+"""What happens when a reader has left too much unread: it loses the oldest, the run waits for it, or the run fails."""
+
+StreamBuffer: TypeAlias = tuple[int, WhenFull]
+"""How many items a reader may leave unread, and what happens then."""
 
 Durability: TypeAlias = Literal["sync", "async", "exit"]
 """When checkpoints are stored: before the next superstep, in the background, or once at the end."""

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.graphs import SCENARIOS, Scenario, load
+from benchmarks.case import Scenario, load
+from benchmarks.scenarios import SCENARIOS
 
 CELLS = [(scenario, colour) for scenario in SCENARIOS for colour in scenario.colours]
 
 
+@pytest.mark.filterwarnings("ignore:.*v3 streaming protocol on Pregel is experimental")
 @pytest.mark.parametrize(("scenario", "colour"), CELLS, ids=[f"{scenario.name} {colour}" for scenario, colour in CELLS])
 def test_both_libraries_end_with_the_same_state(scenario: Scenario, colour: str) -> None:
     """Same graph, same input, same final values."""

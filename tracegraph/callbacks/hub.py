@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
@@ -28,7 +28,6 @@ class Observer(Protocol):
         """Take one event; an awaitable is awaited before the run goes on."""
 
 
-@runtime_checkable
 class ScopedObserver(Protocol):
     """An observer that sets ContextVars for node code, such as the current span."""
 
@@ -54,6 +53,7 @@ class Hub:
         "_table",
         "answers",
         "fatal",
+        "gates",
         "handler_lock",
         "hears_foreign_calls",
         "is_stopping",
@@ -79,6 +79,8 @@ class Hub:
         """An attempt of the tree has an idle limit, so what its code does must be noted as progress."""
         self._ahead_ns = time.time_ns() - time.monotonic_ns()
         self.wants = 0
+        self.gates: tuple[Any, ...] = ()
+        """What readers have not read who stop the run, or hold it back, when that is too much."""
         self.hears_foreign_calls = False
         """Somebody beside the handlers wants to know of calls that go through LangChain's managers."""
         self.reads_tokens = False
@@ -97,10 +99,11 @@ class Hub:
 
     def _set(self, observers: tuple[Observer, ...]) -> None:
         self._observers = observers
-        self._scopes = tuple(o for o in observers if isinstance(o, ScopedObserver))
+        self._scopes = tuple(cast("ScopedObserver", observer) for observer in observers if hasattr(observer, "scope"))
         self._table = {}
         self.hears_foreign_calls = any(o.wants & CALL_KINDS and not hasattr(o, "calls_handlers") for o in observers)
         self.reads_tokens = any(getattr(observer, "reads_tokens", False) for observer in observers)
+        self.gates = tuple(gate for o in observers if (gate := getattr(o, "gate", None)) is not None)
         self.wants = 0
         for observer in observers:
             self.wants |= observer.wants
@@ -121,11 +124,12 @@ class Hub:
         What no program handles (KeyboardInterrupt, SystemExit, a stray CancelledError) fails the run instead.
         """
         with self._lock:
-            self._seq += 1
-            event.seq = self._seq
             observers = self._table.get(type(event))
             if observers is None:
                 observers = self._table[type(event)] = tuple(o for o in self._observers if o.wants & event.bit)
+            # Last, for what has no number yet was told to nobody: Ctrl-C may come at any call.
+            self._seq += 1
+            event.seq = self._seq
             for observer in observers:
                 try:
                     pending = observer.observe(event)
@@ -134,6 +138,19 @@ class Hub:
                 else:
                     if pending is not None:
                         self._awaitables.append(pending)
+
+    @property
+    def seq(self) -> int:
+        """The number of the event that is being published, or was last."""
+        return self._seq
+
+    def is_held_here(self) -> bool:
+        """Say whether this thread is publishing: code that an observer calls must not wait for other threads."""
+        try:
+            threading.Condition(self._lock).notify(0)
+        except RuntimeError:  # what a condition says to whoever does not hold its lock
+            return False
+        return True
 
     def enter(self, event: TaskStarted | AttemptStarted) -> None:
         """Publish the start of a task or attempt and set the observers' ContextVars; called in the task's Context."""

@@ -80,9 +80,10 @@ class Reporter:
 
     def wants(self, bit: int) -> bool:
         """Say whether an event of this kind is worth building; asked whenever there is something to report."""
-        self.note_progress()
-        hub, local = self.place.hub, self._local
-        return bool((hub is not None and hub.wants & bit) or (local is not None and local.wants & bit))
+        place, local = self.place, self._local
+        if place.progress is not None:
+            place.progress()
+        return bool((place.hub is not None and place.hub.wants & bit) or (local is not None and local.wants & bit))
 
     def note_progress(self) -> None:
         """Take note that something was reported."""
@@ -92,9 +93,13 @@ class Reporter:
     def publish(self, event: Event) -> None:
         """Hand the event to everyone who wants it; raise what a handler with ``raise_error`` raised here."""
         hub, local = self.place.hub, self._local
+        if local is None:  # so it is the Hub that wants it
+            assert hub is not None
+            hub.publish(event)
+            return
         if hub is not None and hub.wants & event.bit:
             hub.publish(event)
-        if local is not None and local.wants & event.bit:
+        if local.wants & event.bit:
             try:
                 self.settle(local.observe(event))
             except FatalObserverError as error:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tracegraph.errors import TracegraphWarning
-from tracegraph.events import JoinStarved, RunEnded, RunStarted
+from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
+    from tracegraph.callbacks.hub import Observer
+    from tracegraph.drivers.launch import ObserverFactory
     from tracegraph.drivers.run import Run
-    from tracegraph.engine.actions import Finish
+    from tracegraph.engine.settings import Begin
 
-__all__ = ["publish_end", "started_event", "warn_of_starved_joins"]
+__all__ = ["publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
+
+logger = logging.getLogger("tracegraph.drivers")
 
 
 def started_event(run: Run, now_ns: int) -> RunStarted:
@@ -40,35 +44,49 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
     )
 
 
-def publish_end(run: Run, finish: Finish) -> None:
-    """Publish how a run ended, and which joins it left waiting."""
-    hub, at_ns, step = run.hub, run.hub.now_ns(), run.engine.step
-    for join, target, waiting in finish.starved:
-        if hub.wants & JoinStarved.bit:
-            hub.publish(JoinStarved(run.run_id, run.ns, step, at_ns, join, target, waiting))
+def start_telemetry(factory: ObserverFactory, started: RunStarted) -> tuple[Sequence[Observer], Callable[[], None] | None]:
+    """Return what *factory* makes for a root run; nothing if it fails."""
+    try:
+        return factory(started)
+    except Exception:  # a span processor of the application's own: observers never break a run
+        logger.exception("the run's telemetry could not be started; the run goes on without")
+        return (), None
+
+
+def publish_resumed(run: Run, begin: Begin, links: tuple[str, ...]) -> None:
+    """Publish what the run goes on from, and the spans it links to."""
+    if (saved := begin.saved) is not None:
+        step, checkpoint_id = saved.metadata.get("step", -1), saved.checkpoint["id"]
+        run.hub.publish(Resumed(run.run_id, run.ns, step, run.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
+
+
+def publish_starved_joins(run: Run) -> None:
+    """Publish which joins the run left waiting."""
+    assert run.finish is not None
+    for join, target, waiting in run.finish.starved:
+        if run.hub.wants & JoinStarved.bit:
+            run.hub.publish(JoinStarved(run.run_id, run.ns, run.engine.step, run.hub.now_ns(), join, target, waiting))
+
+
+def publish_end(run: Run) -> None:
+    """Publish how the run ended."""
+    hub, finish = run.hub, run.finish
+    assert finish is not None
+    step = run.engine.step if hasattr(run, "engine") else -1
     if hub.wants & RunEnded.bit:
         hub.publish(
             RunEnded(
                 run.run_id,
                 run.ns,
                 step,
-                at_ns,
+                hub.now_ns(),
                 run.launch.name,
                 finish.status,
                 finish.output,
                 finish.error,
                 finish.interrupts,
                 finish.reason,
+                run.parts.buffering.dropped,
             )
         )
-
-
-def warn_of_starved_joins(finish: Finish) -> None:
-    """Warn of joins that some, but not all, of their sources reached: their nodes never ran."""
-    for join, target, waiting in finish.starved:
-        warnings.warn(
-            f"node {target!r} never ran: its join {join!r} still waits for {', '.join(map(repr, waiting))}, not chosen "
-            "by the routing. Give it one edge per source instead of a list edge, if it should run without them",
-            TracegraphWarning,
-            stacklevel=5,
-        )
+    run.is_told = True

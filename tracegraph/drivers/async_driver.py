@@ -26,6 +26,7 @@ from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.private_loop import finish_all
+from tracegraph.drivers.room import Held, await_room
 from tracegraph.drivers.run import Run
 from tracegraph.drivers.storing import store_at_once
 from tracegraph.drivers.threads import call_in_worker
@@ -53,7 +54,6 @@ class AsyncRun(Run):
         "_timer",
         "_wakeup",
         "loop",
-        "parts",
     )
 
     def __init__(self, launch: Launch) -> None:
@@ -72,8 +72,6 @@ class AsyncRun(Run):
         self._timer: asyncio.TimerHandle | None = None
         self._backlog = LoopBacklog()
         self._handling: asyncio.Task[None] | None = None
-        self.parts: deque[Any] = deque()
-        """What stream modes made, not read yet."""
 
     # --- the driving task ----------------------------------------------------------------------------------
 
@@ -111,6 +109,8 @@ class AsyncRun(Run):
         self.carry_out(actions, will_pop=True)
 
     async def _turn(self) -> None:
+        if self.parent is not None and self.hub.gates and self._ready:
+            await await_room(self)
         if self._may_run_inline():
             await self._run_inline(self._ready.popleft())
         elif self._ready:
@@ -225,7 +225,7 @@ class AsyncRun(Run):
         CURRENT.set(here)
         for event in action.started:
             self.hub.enter(event)
-        if self.hub.wants:
+        if self.hub.has_awaitables:
             await finish_all(self.hub, self.hub.take_awaitables())
         flow = attempt_flow(here)
         try:
@@ -256,7 +256,8 @@ class AsyncRun(Run):
     async def _call(self, here: HereNow, call: Call) -> Any:
         body = call.body
         if body.afn is not None:
-            return await body.afn(*call.args, **call.kwargs)
+            made = body.afn(*call.args, **call.kwargs)
+            return await (Held(_coroutine(made), here) if self.hub.gates else made)
         assert body.fn is not None
         if call.on_loop:
             began = time.perf_counter() if self.is_checked else 0.0
@@ -393,6 +394,12 @@ class AsyncRun(Run):
         if self._wakeup is not None:
             self._on_loop(self._ring)
 
+    def part_added(self) -> None:
+        """Wake the driving task for a part, once: a model's tokens are many."""
+        wakeup = self._wakeup
+        if wakeup is not None and not wakeup.done():
+            self._on_loop(self._ring)
+
     def _ring(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
@@ -462,6 +469,10 @@ class AsyncRun(Run):
                 self.close_now("abandoned", "consumer_dropped")
             else:
                 self.loop.call_soon_threadsafe(self.close_now, "abandoned", "consumer_dropped")
+
+
+async def _coroutine(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def _reason(error: BaseException) -> tuple[RunStatus, str]:

@@ -14,6 +14,7 @@ from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
 from tracegraph.drivers.answers import AnswerSchema
+from tracegraph.drivers.room import yield_to_readers
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
@@ -24,6 +25,7 @@ from tracegraph.types import Interrupt
 
 if TYPE_CHECKING:
     from tracegraph.drivers.run import Run
+    from tracegraph.drivers.unread import BlockingUnread
     from tracegraph.engine.node import Node
 
 __all__ = ["HereNow"]
@@ -39,11 +41,13 @@ class AttemptHub:
     It does not hold the attempt, whose config leads here.
     """
 
-    __slots__ = ("_hub", "attempt")
+    __slots__ = ("_hub", "attempt", "publish")
 
     def __init__(self, here: HereNow) -> None:
         self._hub = here.run.hub
         self.attempt = weakref.ref(here)
+        self.publish: Callable[[Event], None] = self._publish_and_yield if self._hub.gates else self._hub.publish
+        """Hands an event to whoever wants it."""
 
     @property
     def wants(self) -> int:
@@ -51,13 +55,14 @@ class AttemptHub:
         here = self.attempt()
         return 0 if here is not None and here.is_given_up else self._hub.wants
 
-    def publish(self, event: Event) -> None:
-        """Hand an event to whoever wants it."""
+    def _publish_and_yield(self, event: Event) -> None:
         self._hub.publish(event)
+        if (here := self.attempt()) is not None:
+            yield_to_readers(here, event.seq)
 
     def note_progress(self) -> None:
         """Take note that the attempt's code did something."""
-        if (here := self.attempt()) is not None:
+        if self._hub.is_watched and (here := self.attempt()) is not None:
             here.note_progress()
 
 
@@ -79,6 +84,8 @@ class HereNow:
     """The engine ordered its end: a cancellation that nobody ordered is the node's own."""
     is_in_thread = False
     """An async run waits for its body in a worker thread."""
+    owed: BlockingUnread[Any] | None = None
+    """What has no room for a part that its code, on an event loop, has emitted."""
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None
@@ -202,6 +209,8 @@ class HereNow:
         for child in tuple(self.child_runs):
             child.request_close(status, reason)
             child.end()
+        for unread in self.run.hub.gates:
+            unread.room.ring()  # whoever waits there for this attempt's sake waits no more
 
     def call(self, node: Node, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Start a called task and return its future at once."""
@@ -322,7 +331,10 @@ class HereNow:
         if run.hub.wants & MessagePushed.bit:
             metadata = self.config()["metadata"]
             facts = (run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name)
-            run.hub.publish(MessagePushed(*facts, message, metadata))
+            event = MessagePushed(*facts, message, metadata)
+            run.hub.publish(event)
+            if run.hub.gates:
+                yield_to_readers(self, event.seq)
         if state_key is not None:
             task.writes.append((state_key, message))
 
@@ -356,9 +368,10 @@ class HereNow:
             def write(chunk: Any) -> None:
                 self.note_progress()
                 if run.hub.wants & CustomEmitted.bit and not self.is_over:
-                    run.hub.publish(
-                        CustomEmitted(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name, None, chunk)
-                    )
+                    event = CustomEmitted(run.run_id, run.ns, task.step, run.hub.now_ns(), task.id, task.node.name, None, chunk)
+                    run.hub.publish(event)
+                    if run.hub.gates:
+                        yield_to_readers(self, event.seq)
 
             self._writer = write
         return self._writer

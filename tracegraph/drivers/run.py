@@ -7,7 +7,6 @@ lets the engine decide, publishes the events, lets the lock go and carries out t
 from __future__ import annotations
 
 import contextvars
-import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -16,17 +15,24 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from tracegraph.callbacks.hub import Observer
-from tracegraph.drivers.announcing import publish_end, started_event, warn_of_starved_joins
+from tracegraph.drivers.announcing import (
+    publish_end,
+    publish_resumed,
+    publish_starved_joins,
+    start_telemetry,
+    started_event,
+)
 from tracegraph.drivers.calling import failure_report
 from tracegraph.drivers.checks import is_checking
 from tracegraph.drivers.effects import Flow
 from tracegraph.drivers.here import HereNow
-from tracegraph.drivers.launch import Launch, ObserverFactory
+from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.loading import load_begin
+from tracegraph.drivers.outcome import result_of
 from tracegraph.drivers.settings import settings_of
 from tracegraph.drivers.travel import refuse_dead_end
 from tracegraph.drivers.turns import Turn, take_turn
+from tracegraph.drivers.unread import NO_READER, Unread
 from tracegraph.drivers.waiting import seconds_to_wait
 from tracegraph.engine.actions import (
     Action,
@@ -47,13 +53,11 @@ from tracegraph.engine.reports import CloseRequested, Report, TaskCalled, TaskFa
 from tracegraph.engine.settings import Begin, Deadline
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import isolated, read
-from tracegraph.errors import EngineBug, GraphInterrupt, InvalidAnswerError, RunClosed
+from tracegraph.errors import EngineBug, GraphInterrupt, RunClosed
 from tracegraph.events import Resumed, RunStarted, RunStatus, TurnTaken
 from tracegraph.types import RetryPolicy
 
 __all__ = ["Run"]
-
-logger = logging.getLogger("tracegraph.drivers")
 
 
 class Run(ABC):
@@ -73,11 +77,13 @@ class Run(ABC):
         "is_checked",
         "is_ended",
         "is_limited",
+        "is_told",
         "launch",
         "lock",
         "metadata",
         "ns",
         "parent",
+        "parts",
         "run_id",
         "runtime",
         "save_error",
@@ -104,6 +110,7 @@ class Run(ABC):
         self.finish: Finish | None = None
         self.is_checked: bool = is_checking() if launch.parent is None else launch.parent.run.is_checked
         self.is_ended = False
+        self.is_told = False
         self.is_limited = launch.step_timeout is not None or launch.deadline_s is not None
         """It has a time limit that holds for every node, so none may run in the thread or task that drives."""
         self.deadline: Deadline | None = None
@@ -111,6 +118,8 @@ class Run(ABC):
         """What a save failed with. Nothing is stored after it: a later checkpoint would pretend that this one is there."""
         self.first_attempts: dict[str, float] = {}
         self.futures: dict[Task, list[Any]] = {}
+        self.parts: Unread[Any] = NO_READER
+        """What stream modes made, not read yet."""
         self.attempts: dict[Task, HereNow] = {}
         """Attempts under way."""
         self.base: contextvars.Context
@@ -163,32 +172,37 @@ class Run(ABC):
         started = started_event(self, now_ns)
         attach = None
         if launch.observer_factory is not None:
-            observers, attach = self._telemetry(launch.observer_factory, started)
+            observers, attach = start_telemetry(launch.observer_factory, started)
             for observer in observers:
                 self.hub.add(observer)
+        try:
+            self._announce(started, attach)
+        except BaseException as error:  # Ctrl-C, in this thread; a channel of the user's own that cannot start
+            status: RunStatus = "failed" if isinstance(error, Exception) else "cancelled"
+            self.finish = Finish(status, error=error, reason=type(error).__name__)
+            if not started.seq:
+                self.hub.publish(started)
+            publish_end(self)
+            raise
+
+    def _announce(self, started: RunStarted, attach: Callable[[], None] | None) -> None:
+        launch = self.launch
         for observer in launch.own_observers:
             self.hub.add(observer)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)
+        self.engine = Engine(launch.topology, settings_of(launch, deadline=self.deadline, is_checked=self.is_checked))
         if self.hub.wants & RunStarted.bit:
             self.hub.publish(started)
         if self.saver is not None:
             self.saver.trace = self.hub.trace_of(None)
-        self.engine = Engine(launch.topology, settings_of(launch, deadline=self.deadline, is_checked=self.is_checked))
         if self.parent is not None:
             # Only now: whoever gives the enclosing attempt up, in another thread, closes what it finds here.
             self.parent.child_runs.append(self)
             if self.parent.is_cut_off:  # too early to find this run
                 self.request_close("cancelled", "the enclosing task was given up")
                 self.end()
-
-    def _telemetry(self, factory: ObserverFactory, started: RunStarted) -> tuple[Sequence[Observer], Callable[[], None] | None]:
-        try:
-            return factory(started)
-        except Exception:  # a span processor of the application's own: observers never break a run
-            logger.exception("the run's telemetry could not be started; the run goes on without")
-            return (), None
 
     def opening(self) -> Flow[tuple[Begin, tuple[str, ...]]]:
         """Wait for the run's turn, then load what it goes on from; see :func:`load_begin`."""
@@ -215,18 +229,20 @@ class Run(ABC):
         with self.lock:
             if self.finish is not None:  # its end is announced: nothing of it may be stored or told of any more
                 raise RunClosed(self.finish.reason)
-            if resumes and self.hub.wants & Resumed.bit and begin.saved is not None:
-                step, checkpoint_id = begin.saved.metadata.get("step", -1), begin.saved.checkpoint["id"]
-                self.hub.publish(
-                    Resumed(self.run_id, self.ns, step, self.hub.now_ns(), checkpoint_id, tuple(begin.answers), links)
-                )
+            if resumes and self.hub.wants & Resumed.bit:
+                publish_resumed(self, begin, links)
             control = self.launch.runtime.control
             if control is not None:
                 # No report, for it may be asked for anywhere: in a handler, which runs under locks, or a signal handler.
                 self.undo_drain = control.on_drain(self.engine.drain)
-            decision = self.engine.start(begin, self.hub.now_ns())
-            refuse_dead_end(self.launch, self.engine)
-            self._publish(decision)
+            decision = Decision()
+            try:
+                self.engine.start(begin, self.hub.now_ns(), decision)
+                refuse_dead_end(self.launch, self.engine)
+                self._publish(decision)
+            except BaseException:  # Ctrl-C, in this thread: what is decided by now has happened
+                self._publish(decision)
+                raise
         return decision.actions
 
     # --- reports -------------------------------------------------------------------------------------------
@@ -240,13 +256,17 @@ class Run(ABC):
 
     def decide(self, report: Report) -> Decision:
         """Let the engine decide and publish its events; the caller holds the lock."""
+        decision = Decision()
         try:
-            decision = self.engine.receive(report, self.hub.now_ns())
+            self.engine.receive(report, self.hub.now_ns(), decision)
+            if decision.events or self.hub.fatal is not None:
+                self._publish(decision)
         except EngineBug as bug:
-            decision = Decision()
-            decision.actions.append(Finish("failed", error=bug, reason="EngineBug"))
-        if decision.events or self.hub.fatal is not None:
             self._publish(decision)
+            decision.actions[:] = [Finish("failed", error=bug, reason="EngineBug")]
+        except BaseException:  # as in begin()
+            self._publish(decision)
+            raise
         if self.parent is not None:
             self.parent.note_progress()
         return decision
@@ -254,7 +274,8 @@ class Run(ABC):
     def _publish(self, decision: Decision) -> None:
         hub = self.hub
         for event in decision.events:
-            hub.publish(event)
+            if not event.seq:
+                hub.publish(event)
         if hub.fatal is not None and self.engine.phase != "closed":
             closing = self.engine.receive(CloseRequested(*self._fatal_end(), hub.fatal), hub.now_ns())
             decision.actions.extend(closing.actions)
@@ -363,12 +384,26 @@ class Run(ABC):
         if self.finish is None:
             self.finish = Finish(status, error=error, reason=reason)
 
+    def fail_for_reader(self, error: BaseException) -> None:
+        """Stop the run because a reader had no room, also if it came to its end with just those parts."""
+        reason = type(error).__name__
+        self.request_close("failed", reason, error)
+        self._take_finish(Finish("failed", error=error, reason=reason))
+
     def end(self) -> None:
         """Announce the end, exactly once, and leave the hub."""
         with self.lock:
             if self.is_ended:
                 return
             self.is_ended = True
+        try:
+            self._end()
+        except BaseException:  # Ctrl-C, in this thread
+            if not self.is_told:
+                publish_end(self)
+            raise
+
+    def _end(self) -> None:
         finish = self.finish
         assert finish is not None
         if self.undo_drain is not None:
@@ -378,7 +413,8 @@ class Run(ABC):
         self.note_fatal()
         if finish.error is not None and finish.errors:
             join_failures(finish.error, finish.errors[1:], self._root_run_id())
-        publish_end(self, finish)
+        publish_starved_joins(self)
+        publish_end(self)
         for observer in self.launch.own_observers:
             self.hub.remove(observer)
         self.give_turn_back()
@@ -413,26 +449,7 @@ class Run(ABC):
 
     def result(self) -> Finish:
         """Return how the run ended if that is a result, else raise what ended it."""
-        finish = self.finish
-        assert finish is not None
-        warn_of_starved_joins(finish)
-        if finish.status == "interrupted" and self.launch.is_nested:
-            raise self._pass_up(finish)
-        if finish.error is not None:
-            error = finish.error
-            if self.parent is not None and isinstance(error, InvalidAnswerError):
-                self.parent.refused = error
-            raise error
-        if finish.status in ("cancelled", "abandoned"):
-            raise RunClosed(finish.reason)
-        return finish
-
-    def _pass_up(self, finish: Finish) -> GraphInterrupt:
-        # The enclosing task is marked, so that a pause counts even if its code swallows the exception.
-        if self.parent is not None:
-            # Two runs called by one task may both have paused.
-            self.parent.interrupted = (*(self.parent.interrupted or ()), *finish.interrupts)
-        return GraphInterrupt(finish.interrupts)
+        return result_of(self)
 
     # --- what a driver adds --------------------------------------------------------------------------------
 

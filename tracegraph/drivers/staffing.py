@@ -8,13 +8,16 @@ and one of blocking nodes still has a thread for each.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+import time
 from abc import abstractmethod
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from tracegraph.drivers import workers
 from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.room import wait_for_room
 from tracegraph.drivers.run import Run
 from tracegraph.engine.actions import RunTask
 from tracegraph.engine.reports import Woke
@@ -24,6 +27,9 @@ __all__ = ["PATIENCE_S", "StaffedRun"]
 PATIENCE_S: Final = 0.001
 """How long nobody may begin a ready task before a worker does; some thread hops' worth."""
 
+_HANDOVER_S: Final = 0.00005
+"""Long enough for a thread that is woken to begin."""
+
 
 class StaffedRun(Run):
     """A run whose tasks wait for a thread; a driver adds how one is run."""
@@ -32,6 +38,7 @@ class StaffedRun(Run):
         "_bell",
         "_busy",
         "_deadline_ns",
+        "_handed_over_at",
         "_is_help_coming",
         "_is_reader_idle",
         "_is_short_of_threads",
@@ -40,7 +47,6 @@ class StaffedRun(Run):
         "_ready",
         "_watching",
         "_workers",
-        "parts",
     )
 
     def __init__(self, launch: Launch) -> None:
@@ -54,6 +60,7 @@ class StaffedRun(Run):
         """The driving thread waits for the bell, so it can take a task."""
         self._is_reader_idle = False
         """Nobody has told the driving thread of a part since it last looked for some."""
+        self._handed_over_at = 0.0
         self._is_help_coming = False
         """A worker stands by; it steps in if nobody else begins what is ready."""
         self._busy = 0
@@ -63,8 +70,6 @@ class StaffedRun(Run):
         self._is_short_of_threads = False
         self._workers: set[int] = set()
         """Idents of the threads that help, which must not wait for themselves."""
-        self.parts: deque[Any] = deque()
-        """What stream modes made, not read yet."""
 
     @abstractmethod
     def _run_task(self, action: RunTask, will_pop: bool) -> None:
@@ -86,6 +91,8 @@ class StaffedRun(Run):
             self._wait()
 
     def _begin_superstep(self) -> None:
+        if self.parent is not None and self.hub.gates:
+            wait_for_room(self)
         is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
         if is_lone and self._planned[0].task.timeout is None:
             self._run_here(self._planned.popleft())
@@ -105,7 +112,14 @@ class StaffedRun(Run):
         """Run a task in the driving thread, while a worker watches the clock if something is due: a retry, perhaps."""
         if self._deadline_ns is not None and self._is_unwatched():
             self._hire(is_patient=False)
-        self._run_task(action, will_pop=True)
+        if not self.hub.gates:
+            self._run_task(action, will_pop=True)
+            return
+        self.parts.inline_thread = threading.get_ident()
+        try:
+            self._run_task(action, will_pop=True)
+        finally:
+            self.parts.inline_thread = 0
 
     def _is_unwatched(self) -> bool:
         """Say whether something is due some time, and nobody waits for that."""
@@ -250,4 +264,17 @@ class StaffedRun(Run):
         """Wake the driving thread for a part, once: a model's tokens are many, and the bell's lock is not free."""
         if self._is_reader_idle:
             self._is_reader_idle = False
+            is_elsewhere = self._is_waiting
             self.ring()
+            if is_elsewhere:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the reader have the interpreter: it would wait a switch interval for it while this thread is busy.
+
+        Once in such an interval only, else threads would take turns for each of many parts.
+        """
+        now = time.monotonic()
+        if now - self._handed_over_at > sys.getswitchinterval():
+            self._handed_over_at = now
+            time.sleep(_HANDOVER_S)

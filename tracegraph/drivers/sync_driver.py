@@ -106,7 +106,7 @@ class SyncRun(StaffedRun):
             self.attempts.pop(task, None)
         if report is not None:
             self.report(report, will_pop=will_pop)
-        if self.hub.wants:
+        if self.hub.has_awaitables or self.hub.fatal is not None:
             self._run_handlers()
 
     def _begin_timed(self, here: HereNow, will_pop: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracegraph.engine.actions import Decision
 from tracegraph.engine.identity import task_namespace, without_ids
@@ -11,6 +11,7 @@ from tracegraph.engine.retry import policies_of
 from tracegraph.engine.settings import RunSettings
 from tracegraph.engine.task import Task
 from tracegraph.events import (
+    QUESTIONS,
     AttemptEnded,
     AttemptStarted,
     CheckpointReached,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from tracegraph.engine.engine import Engine
 
 __all__ = ["Announcer"]
+
+_EVERY_END: Final = TaskEnded.bit & ~QUESTIONS
+"""Somebody listens to the ends of all tasks."""
 
 
 class Announcer:
@@ -141,7 +145,7 @@ class Announcer:
                 decision.events.append(UnknownKeyIgnored(self.run_id, self.ns, task.step, at_ns, node.name, key))
         if status != "failed" and status != "cached":
             self.attempt_ended(decision, task, None, None, at_ns)
-        if self.wants & TaskEnded.bit:
+        if self.wants & _EVERY_END or (status == "interrupted" and self.wants & QUESTIONS):
             error = task.error if status in ("failed", "cancelled") else None
             decision.events.append(
                 TaskEnded(

@@ -131,15 +131,15 @@ class Engine:
 
     # --- the two entrances ---------------------------------------------------------------------------------
 
-    def start(self, begin: Begin, at_ns: int) -> Decision:
-        """Load the state, take the input, and plan the first superstep.
+    def start(self, begin: Begin, at_ns: int, decision: Decision | None = None) -> Decision:
+        """Load the state, take the input, and plan the first superstep; see :meth:`receive` for *decision*.
 
         Raises:
             EmptyInputError: nothing to run. InvalidUpdateError, UnknownTargetError: the input cannot be applied.
         """
         if self.phase != "new":
             raise EngineBug("a run can be started only once")
-        decision = Decision()
+        decision = Decision() if decision is None else decision
         self.saving = Saving(self.settings, begin)
         self.pending = PendingWrites(begin)
         begin_run(self, decision, begin, at_ns)
@@ -149,9 +149,12 @@ class Engine:
         self.advance(decision, at_ns)
         return decision
 
-    def receive(self, report: Report, at_ns: int) -> Decision:
-        """Take a report in, at wall-clock time *at_ns*, and return what follows from it."""
-        decision = Decision()
+    def receive(self, report: Report, at_ns: int, decision: Decision | None = None) -> Decision:
+        """Take a report in, at wall-clock time *at_ns*, and return what follows from it.
+
+        It is put into *decision*, if that is given: Ctrl-C may come in the middle, and what is decided by then has happened.
+        """
+        decision = Decision() if decision is None else decision
         if self.phase == "closed":
             self._late(decision, report, at_ns)
         else:
@@ -159,6 +162,9 @@ class Engine:
                 self._take(decision, report, at_ns)
             except Exception as error:  # noqa: BLE001  # a saver's version function, a stored Send to a node that is gone
                 finish(self, decision, "failed", at_ns, error=error, reason=type(error).__name__)
+            except BaseException:
+                self.history = None  # what is half done need not hold together; it is closed next
+                raise
         if self.history is not None:
             self.history.append(report)
             check_engine(self)
@@ -347,10 +353,10 @@ class Engine:
     def settle(self, decision: Decision, task: Task, status: TaskStatus, at_ns: int, reason: str | None = None) -> None:
         """Close a task: it is announced, its caller's future is resolved."""
         task.status = status
-        task.is_finished = True
-        self.open_tasks -= 1
         if self.announce.wants_tasks:
             self.announce.task_ended(decision, task, status, at_ns, reason)
+        task.is_finished = True  # once that is said: Ctrl-C may come in between
+        self.open_tasks -= 1
         if (caller := task.caller) is not None:
             if status == "completed":
                 self.finished_calls[task.id] = task

@@ -36,9 +36,9 @@ def start_superstep(engine: Engine, decision: Decision, at_ns: int) -> None:
     engine.tasks = tasks
     if _stops_before(engine, decision, tasks, at_ns):
         return
-    engine.phase = "running"
     if engine.announce.wants_steps:
         engine.announce.superstep_started(decision, tasks, engine.saving.checkpoint_id, at_ns)
+    engine.phase = "running"  # once that is said: Ctrl-C may come in between
     engine.open_tasks = len(tasks)
     if engine.finished_calls:
         engine.finished_calls = {}

@@ -117,6 +117,8 @@ class RunEnded(BaseEvent):
     error: BaseException | None
     interrupts: tuple[Interrupt, ...]
     reason: str | None
+    dropped: int = 0
+    """How many parts its stream's readers had lost by then, as they were too slow."""
 
 
 @dataclass(slots=True)
@@ -452,6 +454,10 @@ Event: TypeAlias = (
 
 for _position, _kind in enumerate(get_args(Event)):
     _kind.bit = 1 << _position
+
+QUESTIONS: Final = 1 << len(get_args(Event))
+"""Wish of an observer for the ends of tasks that ask something. It is told of all ends if somebody else wants all."""
+TaskEnded.bit |= QUESTIONS
 
 
 def kinds(*types: type[Event]) -> int:

@@ -30,7 +30,7 @@ from tracegraph.stream.parts import Typed
 from tracegraph.stream.readers import AsyncPartReader, PartReader
 from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.run import GraphRunStream
-from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot
+from tracegraph.types import GraphOutput, RetryPolicy, StateSnapshot, StreamBuffer
 
 __all__ = ["Pregel"]
 
@@ -265,15 +265,17 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        buffer: StreamBuffer | None = None,
         **options: Unpack[CallArguments],
     ) -> PartReader:
         """Run and yield the parts of the chosen stream modes; nothing runs before the first one is asked for.
 
         One mode as a string gives bare payloads, several give ``(mode, payload)``; ``subgraphs`` puts the namespace in front,
-        ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run.
+        ``version="v2"`` gives ``{"type", "ns", "data"}`` dicts. ``close()`` stops the run. ``buffer=(max, what)`` bounds what is
+        kept unread: then the reader loses the oldest ("drop_oldest"), the run waits ("block"), or it ends ("fail").
         """
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
-        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
         return PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def astream(
@@ -287,11 +289,12 @@ class Pregel:
         subgraphs: bool = False,
         debug: bool | None = None,
         version: Literal["v1", "v2"] = "v1",
+        buffer: StreamBuffer | None = None,
         **options: Unpack[CallArguments],
     ) -> AsyncPartReader:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
-        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version)
+        plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
         return AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def stream_events(
@@ -306,7 +309,8 @@ class Pregel:
         """Return a run as an object, which its readers move on; nothing runs before something of it is asked for.
 
         *transformers* are classes of :class:`~tracegraph.stream.StreamTransformer`, besides those given to ``compile()``;
-        *options* are those of :meth:`stream`.
+        *options* are those of :meth:`stream`; ``buffer`` holds for each reader. ``when_left`` is "stop", or "finish" for a run
+        that goes on to its end when all its readers have left.
 
         Raises:
             TypeError: ``stream_mode`` or ``subgraphs`` is given, or a transformer is no class or function.
@@ -402,15 +406,15 @@ class Pregel:
 
     # --- inside --------------------------------------------------------------------------------------------
 
-    def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, subgraphs: bool, version: str) -> StreamPlan:
+    def _plan(self, mode: Any, print_mode: Any, output_keys: Any, *, buffer: Any = None, **shape: Any) -> StreamPlan:
         keys = self.stream_channels if output_keys is None else checked_keys(self, output_keys)
         return StreamPlan(
             mode,
             print_mode,
             keys,
-            subgraphs=subgraphs,
+            **shape,
             is_eager=self.stream_eager,
-            version=version,
+            buffer=buffer,
             output=self.typed_output if keys is self.stream_channels or keys is self.output_channels else None,
             state=self.typed_state,
         )
@@ -420,7 +424,7 @@ class Pregel:
         mode = self._stream_mode(options.pop("stream_mode", None))
         printed = self._print_mode(options.pop("print_mode", ()), options.pop("debug", None))
         keys, subgraphs = options.pop("output_keys", None), options.pop("subgraphs", False)
-        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1")
+        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1", buffer=options.pop("buffer", None))
 
     def _begin(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
         """Make the run of a stream, which begins when its first part is asked for."""

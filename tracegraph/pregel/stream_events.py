@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tracegraph.config import RunnableConfig, merge_configs
 from tracegraph.current import CURRENT
 from tracegraph.drivers.async_driver import AsyncRun
+from tracegraph.drivers.unread import Buffering
 from tracegraph.pregel.launch import CallOptions, make_launch
 from tracegraph.stream.flat.choice import EventChoice
 from tracegraph.stream.flat.handler import FlatEvents
-from tracegraph.stream.readers import AsyncPartReader
+from tracegraph.stream.readers import AsyncPartReader, PartReader
 from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.lifecycle import LifecycleTransformer
 from tracegraph.stream.v3.messages.transformer import MessagesTransformer
 from tracegraph.stream.v3.mux import StreamMux, TransformerFactory
 from tracegraph.stream.v3.projections import ValuesTransformer
 from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
+from tracegraph.stream.v3.readership import Readership
 from tracegraph.stream.v3.run import GraphRunStream
 from tracegraph.stream.v3.subgraphs import SubgraphTransformer
 from tracegraph.stream.v3.transformer import StreamTransformer
@@ -66,6 +70,7 @@ def open_run(
     """Return a sync run as an object; nothing runs yet."""
     mux = _make_mux(graph, transformers, options, is_async=False)
     parts = graph.stream(given, config, stream_mode=_modes(mux), subgraphs=True, version="v2", **options)
+    mux.readership.about = partial(_about, weakref.ref(parts))
     return GraphRunStream(parts, mux)
 
 
@@ -75,7 +80,14 @@ async def open_async_run(
     """Return an async run as an object; nothing runs yet."""
     mux = _make_mux(graph, transformers, options, is_async=True)
     parts = graph.astream(given, config, stream_mode=_modes(mux), subgraphs=True, version="v2", **options)
+    mux.readership.about = partial(_about, weakref.ref(parts))
     return AsyncGraphRunStream(parts, mux)
+
+
+def _about(parts: weakref.ref[PartReader] | weakref.ref[AsyncPartReader]) -> str:
+    # Weakly: what keeps a run going are those who read it alone.
+    reader = parts()
+    return "a run that was left" if reader is None else reader.about
 
 
 def _make_mux(graph: Pregel, transformers: Any, options: dict[str, Any], *, is_async: bool) -> StreamMux:
@@ -85,9 +97,12 @@ def _make_mux(graph: Pregel, transformers: Any, options: dict[str, Any], *, is_a
                 f"stream_events(version='v3') takes no {taken}: the transformers say which modes there are, and graphs "
                 "inside are always streamed"
             )
+    buffering = Buffering.of(options.pop("buffer", None))
+    readership = Readership(buffering, options.pop("when_left", "stop"))
+    options["buffer"] = buffering.of_feed()
     own = (*graph.stream_transformers, *checked_factories(transformers))
     factories = sorted((*_BUILT_IN, *own), key=lambda make: not getattr(make, "before_builtins", False))
-    return StreamMux(factories=factories, is_async=is_async, scope=_scope())
+    return StreamMux(factories=factories, is_async=is_async, scope=_scope(), readership=readership)
 
 
 def _scope() -> tuple[str, ...]:
@@ -139,5 +154,5 @@ class _Sink:
 
     def put(self, event: dict[str, Any]) -> None:
         assert self._run is not None
-        self._run.parts.append(event)
+        self._run.parts.put(event)
         self._run.ring()

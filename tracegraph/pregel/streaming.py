@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.drivers.unread import BlockingUnread, Buffering, unread_of
 from tracegraph.engine.nesting import NestedKeys
 from tracegraph.errors import InvalidInputError
 from tracegraph.stream.joining import Joining
 from tracegraph.stream.parts import Part, Shape, Typed, checked_modes
 from tracegraph.stream.projector import Projector
-from tracegraph.types import GraphOutput
+from tracegraph.types import GraphOutput, StreamBuffer
 
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
@@ -37,6 +39,7 @@ class StreamPlan:
         subgraphs: bool,
         is_eager: bool,
         version: str,
+        buffer: StreamBuffer | Buffering | None = None,
         output: Typed | None = None,
         state: Typed | None = None,
     ) -> None:
@@ -46,6 +49,7 @@ class StreamPlan:
         self._keys = output_keys
         self._is_eager = is_eager
         self._is_joinable = version == "v2"
+        self._buffering = Buffering.of(buffer)
         self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter(output, state)
 
     def prepare(self, launch: Launch) -> None:
@@ -55,30 +59,47 @@ class StreamPlan:
 
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
-        wanted, printed, parts = frozenset(self._modes), self._printed, run.parts
-        count = itertools.count(1)
+        parts = run.parts = unread_of(self._buffering, partial(self._whose, run))
+        part_added, count = run.part_added, itertools.count(1)
 
-        def sink(part: Part) -> None:
-            if part.mode in printed:
-                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
-            if part.mode in wanted and take is not None:
-                take(part)
-            elif part.mode in wanted:
-                if part.meta is not None:
-                    part.meta.seq = next(count)
-                parts.append(part)
-                run.part_added()
+        def give(part: Part) -> None:
+            if part.meta is not None:
+                part.meta.seq = next(count)
+            parts.put(part)
+            part_added()
 
+        take = take or give
         projector = Projector(
             (*self._modes, *self._printed),
             run_id=run.run_id,
             ns=run.ns,
             subgraphs=self._subgraphs,
             output_keys=self._keys,
-            sink=sink,
+            sink=self._printing(take) if self._printed else take,
             meta=Joining(run.hub.span_of) if self._is_joinable else None,
+            gate=parts if isinstance(parts, BlockingUnread) else None,
         )
+        if isinstance(parts, BlockingUnread):
+            parts.shows = projector.shows
+            parts.number = lambda: run.hub.seq
+            parts.stop = run.fail_for_reader
         run.launch.own_observers = [*run.launch.own_observers, projector]
+
+    def _whose(self, run: SyncRun | AsyncRun) -> str:
+        modes = ", ".join(map(repr, self._modes))
+        thread = "" if run.thread_id is None else f" on thread {run.thread_id!r}"
+        return f"the reader of stream mode{'s' if len(self._modes) > 1 else ''} {modes} of run {run.run_id}{thread}"
+
+    def _printing(self, take: Callable[[Part], None]) -> Callable[[Part], None]:
+        wanted, printed = frozenset(self._modes), self._printed
+
+        def sink(part: Part) -> None:
+            if part.mode in printed:
+                print(f"[{part.mode}]", *(["|".join(part.ns)] if part.ns else []), repr(part.data))  # noqa: T201  # what print_mode is for
+            if part.mode in wanted:
+                take(part)
+
+        return sink
 
 
 def checked_keys(graph: Pregel, keys: str | Sequence[str]) -> str | Sequence[str]:

@@ -90,7 +90,7 @@ class Shape:
             return partial(_as_dict, output, state)
         if self.is_tagged:
             return _ns_mode_data if self.has_namespace else _mode_data
-        return _ns_data if self.has_namespace else _data
+        return _ns_data if self.has_namespace else with_interrupts
 
 
 def _as_dict(output: Typed | None, state: Typed | None, part: Part) -> StreamPart:
@@ -116,10 +116,6 @@ def _mode_data(part: Part) -> Any:
 
 def _ns_data(part: Part) -> Any:
     return part.ns, with_interrupts(part)
-
-
-def _data(part: Part) -> Any:
-    return with_interrupts(part)
 
 
 def with_interrupts(part: Part) -> Any:

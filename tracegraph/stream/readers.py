@@ -8,6 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from tracegraph.drivers.async_driver import AsyncRun
 from tracegraph.drivers.sync_driver import SyncRun
+from tracegraph.drivers.unread import Unread
 from tracegraph.stream.parts import Part
 
 __all__ = ["AsyncPartReader", "PartReader"]
@@ -44,8 +45,12 @@ def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generat
         for _ in turns:
             while run.parts:
                 yield format_part(run.parts.popleft())
+            if (error := run.parts.error) is not None:
+                run.fail_for_reader(error)
+                turns.throw(error)
         run.result()
     finally:
+        run.parts.close()  # before this waits for nodes that may wait for their reader
         turns.close()
 
 
@@ -56,15 +61,55 @@ async def _aread(owned: _Owned[AsyncRun], format_part: Callable[[Part], Any]) ->
         async for _ in turns:
             while run.parts:
                 yield format_part(run.parts.popleft())
+            if (error := run.parts.error) is not None:
+                run.fail_for_reader(error)
+                await turns.athrow(error)
         run.result()
     finally:
+        run.parts.close()
         # A reader that leaves inside a cancelled scope may be unable to await: the run is closed before that.
         if not run.is_ended and run.finish is None:
             run.close_now("abandoned", "consumer_closed")
         await turns.aclose()
 
 
-class PartReader(Iterator[Any]):
+class _Counting(Generic[R]):
+    """What a reader knows of the parts that it has not read."""
+
+    _owned: _Owned[R]
+
+    @property
+    def _unread(self) -> Unread[Any] | None:
+        run: Any = self._owned.run
+        return None if run is None else run.parts
+
+    @property
+    def unread(self) -> int:
+        """How many parts are kept until they are read."""
+        return len(self._unread or ())
+
+    @property
+    def dropped(self) -> int:
+        """How many parts were dropped unread; ``meta.seq`` of the next one shows where."""
+        unread = self._unread
+        return 0 if unread is None else unread.dropped
+
+    @property
+    def overshoot(self) -> int:
+        """How many parts more than ``buffer`` allows there were at most, as their makers could not wait."""
+        unread = self._unread
+        return 0 if unread is None else unread.overshoot
+
+    @property
+    def about(self) -> str:
+        """Which run this is the reader of, for warnings and errors."""
+        run: Any = self._owned.run
+        if run is None:
+            return "a run that has not begun"
+        return f"run {run.run_id}" + ("" if run.thread_id is None else f" on thread {run.thread_id!r}")
+
+
+class PartReader(Iterator[Any], _Counting[SyncRun]):
     """Yields a sync run's parts; nothing runs before the first one is asked for.
 
     ``close()`` stops the run and waits for the nodes that run; a reader that is dropped stops it without waiting.
@@ -89,7 +134,15 @@ class PartReader(Iterator[Any]):
     def stop(self) -> None:
         """Ask the run to stop, from whatever thread; ``close()`` waits until it has."""
         if (run := self._owned.run) is not None and not run.is_ended:
+            run.parts.close()
             run.request_close("abandoned", "consumer_closed")
+            run.ring()
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with *error*; ``close()`` waits until it has ended."""
+        if (run := self._owned.run) is not None and not run.is_ended:
+            run.parts.close()
+            run.request_close("failed", type(error).__name__, error)
             run.ring()
 
     def close(self) -> None:
@@ -103,11 +156,12 @@ class PartReader(Iterator[Any]):
         self.close()
 
     def __del__(self) -> None:
-        if self._owned.run is not None:
-            self._owned.run.abandon()
+        if (run := self._owned.run) is not None:
+            run.parts.close()
+            run.abandon()
 
 
-class AsyncPartReader(AsyncIterator[Any]):
+class AsyncPartReader(AsyncIterator[Any], _Counting[AsyncRun]):
     """Yields an async run's parts; nothing runs before the first one is asked for. ``aclose()`` stops the run."""
 
     def __init__(self, make_run: Callable[[], AsyncRun], format_part: Callable[[Part], Any]) -> None:
@@ -116,6 +170,9 @@ class AsyncPartReader(AsyncIterator[Any]):
         self._parts = _aread(self._owned, format_part)
 
     async def __anext__(self) -> Any:
+        run = self._owned.run
+        if run is not None and run.parts and run.finish is None:  # nothing to wait for
+            return self._format_part(run.parts.popleft())
         return await anext(self._parts)
 
     def take_ready(self) -> list[Any]:
@@ -129,7 +186,15 @@ class AsyncPartReader(AsyncIterator[Any]):
     def stop(self) -> None:
         """Stop the run in one synchronous step; ``aclose()`` waits until its nodes have come to rest."""
         if (run := self._owned.run) is not None and not run.is_ended and run.finish is None:
+            run.parts.close()
             run.close_now("abandoned", "consumer_closed")
+            run.ring()
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with *error* in one synchronous step; ``aclose()`` waits until its nodes have come to rest."""
+        if (run := self._owned.run) is not None and not run.is_ended and run.finish is None:
+            run.parts.close()
+            run.close_now("failed", type(error).__name__, error)
             run.ring()
 
     async def aclose(self) -> None:
@@ -143,5 +208,6 @@ class AsyncPartReader(AsyncIterator[Any]):
         await asyncio.shield(self.aclose())
 
     def __del__(self) -> None:
-        if self._owned.run is not None:
-            self._owned.run.abandon()
+        if (run := self._owned.run) is not None:
+            run.parts.close()
+            run.abandon()

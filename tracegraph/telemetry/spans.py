@@ -140,6 +140,8 @@ class SpanObserver:
         try:
             if event.reason is not None:
                 run.span.set_attribute(semconv.RUN_REASON, event.reason)
+            if event.dropped:
+                run.span.set_attribute(semconv.STREAM_DROPPED, event.dropped)
             if self._collapsed and run is self._root:
                 run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self._collapsed)
             if event.status in {"failed", "step_limit"} and is_failure(event.error):

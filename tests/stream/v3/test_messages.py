@@ -338,3 +338,20 @@ async def test_an_answer_that_is_closed_takes_no_more() -> None:
     stream.dispatch({"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "more"}})
 
     assert (await stream).text == "He"
+
+
+def test_fields_that_replace_a_text_come_after_what_it_grew_to() -> None:
+    """Deltas count in the order in which they come."""
+    stream = ChatModelStream()
+    deltas: list[dict[str, Any]] = [
+        {"type": "text-delta", "text": "wrong"},
+        {"type": "block-delta", "fields": {"text": "ri"}},
+        {"type": "text-delta", "text": "gh"},
+        {"type": "text-delta", "text": "t"},
+    ]
+    for delta in deltas:
+        stream.dispatch({"event": "content-block-delta", "index": 0, "delta": delta})
+    stream.finish()
+
+    assert str(stream.text) == "right"
+    assert stream.output.content == [{"type": "text", "text": "right", "index": 0}]

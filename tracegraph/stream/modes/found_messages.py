@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tracegraph.messages import AIMessageChunk, BaseMessage
 from tracegraph.messages.coerce import is_langchain
 from tracegraph.types import Command
 
 __all__ = ["answer_of", "messages_in_state", "messages_returned", "piece_of"]
+
+_PLAIN: Final = frozenset({bool, int, float, str, bytes, dict, type(None)})
+"""Types of many values, none of which is a message or lists any: asking whether one is a sequence takes longer."""
 
 
 def _is_message(value: Any) -> bool:
@@ -42,11 +45,14 @@ def messages_in_state(state: Any) -> Iterator[Any]:
     >>> [found.id for found in messages_in_state({"a": HumanMessage("x", id="1"), "b": [HumanMessage("y", id="2")]})]
     ['1', '2']
     """
-    if _is_message(state):
-        yield state
-        return
-    yield from _among(state)
+    if type(state) is not dict:
+        if _is_message(state):
+            yield state
+            return
+        yield from _among(state)
     for value in _fields(state):
+        if type(value) in _PLAIN:
+            continue
         if _is_message(value):
             yield value
         else:
@@ -66,7 +72,7 @@ def piece_of(token: Any, chunk: Any) -> Any:
     """Return the message chunk that a model streamed: *chunk*, what it wraps, or one made of the bare text; None if none."""
     if chunk is None:
         return AIMessageChunk(token) if isinstance(token, str) else None
-    if _is_message(chunk):
+    if isinstance(chunk, BaseMessage) or is_langchain(chunk):
         return chunk
     wrapped = getattr(chunk, "message", None)
     return wrapped if _is_message(wrapped) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from typing_extensions import override
 
@@ -20,25 +19,22 @@ class MessageEventsMode(MessagesMode):
 
     def __init__(self, emit: Emit) -> None:
         super().__init__(emit)
-        self._answers: dict[UUID, tuple[Answer, dict[str, Any]]] = {}
+        self._emit_piece = self._emit_events
+        self._answers: dict[int, tuple[Answer, dict[str, Any]]] = {}
         """Answers that are being streamed, with what is said of all their events."""
 
-    @override
-    def _show(self, event: Any, run: ShownRun, message: Any, metadata: dict[str, Any]) -> None:
-        if not isinstance(event, ModelToken):
-            super()._show(event, run, message, metadata)
-            return
-        self._seen.add(message.id)
-        known = self._answers.get(event.call_id)
+    def _emit_events(self, run: ShownRun, event: ModelToken, data: tuple[Any, dict[str, Any]]) -> None:
+        piece, metadata = data
+        known = self._answers.get(event.call_id.int)
         if known is None:
-            known = self._answers[event.call_id] = (Answer(), {**metadata, "run_id": str(event.call_id)})
-            self._emit(run, event, (known[0].start(message), known[1]))
-        for data in known[0].take(message):
-            self._emit(run, event, (data, known[1]))
+            known = self._answers[event.call_id.int] = (Answer(), {**metadata, "run_id": str(event.call_id)})
+            self._emit(run, event, (known[0].start(piece), known[1]))
+        for made in known[0].take(piece):
+            self._emit(run, event, (made, known[1]))
 
     @override
     def _call_ended(self, event: ModelEnded, run: ShownRun) -> None:
-        if (known := self._answers.pop(event.call_id, None)) is not None:
+        if (known := self._answers.pop(event.call_id.int, None)) is not None:
             failed = {"event": "error", "message": str(event.error)}
             for data in known[0].end() if event.error is None else (failed,):
                 self._emit(run, event, (data, known[1]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from tracegraph.callbacks.runs import Run, node_of
 from tracegraph.constants import TAG_NOSTREAM
@@ -25,10 +26,13 @@ class MessagesMode:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
+        self._emit_piece: Callable[[ShownRun, ModelToken, tuple[Any, dict[str, Any]]], None] = emit
+        """Hands on ``(piece, metadata)`` of an answer that is streamed."""
         self._seen: set[str] = set()
-        self._calls: dict[UUID, tuple[str, dict[str, Any]]] = {}
-        """Of the model calls under way that are shown: the id of an answer that has none, and metadata."""
-        self._tasks: dict[tuple[UUID, str], TaskStarted] = {}
+        self._calls: dict[int, tuple[str, dict[str, Any]]] = {}
+        """Of the model calls under way that are shown, by the number that their id is: the id of an answer that has none, and
+        metadata."""
+        self._tasks: dict[tuple[int, str], TaskStarted] = {}
 
     def observe(self, event: Any, run: ShownRun) -> None:
         """Show a token or a message, or take note of what is known already."""
@@ -41,7 +45,7 @@ class MessagesMode:
                 self._call_ended(event, run)
             case TaskStarted():
                 if not event.is_hidden:
-                    self._tasks[event.run_id, event.task_id] = event
+                    self._tasks[event.run_id.int, event.task_id] = event
                     self._seen.update(m.id for m in messages_in_state(event.input) if m.id is not None)
             case TaskEnded():
                 self._task_ended(event, run)
@@ -57,18 +61,19 @@ class MessagesMode:
         if tags := user_tags(event.tags):
             metadata["tags"] = tags
         # The pieces of one answer, and their sum in the state, are one message.
-        self._calls[event.call_id] = (f"run-{event.call_id}", metadata)
+        self._calls[event.call_id.int] = (f"run-{event.call_id}", metadata)
 
     def _token(self, event: ModelToken, run: ShownRun) -> None:
-        call = self._calls.get(event.call_id)
+        call = self._calls.get(event.call_id.int)
         if call is None or (piece := piece_of(event.token, event.chunk)) is None:
             return
         if piece.id is None:
             piece.id = call[0]
-        self._show(event, run, piece, call[1])
+        self._seen.add(piece.id)
+        self._emit_piece(run, event, (piece, call[1]))
 
     def _call_ended(self, event: ModelEnded, run: ShownRun) -> None:
-        call = self._calls.pop(event.call_id, None)
+        call = self._calls.pop(event.call_id.int, None)
         if call is None or event.error is not None or (answer := answer_of(event.response)) is None:
             return
         if answer.id is None:
@@ -77,7 +82,7 @@ class MessagesMode:
             self._show(event, run, answer, call[1])
 
     def _task_ended(self, event: TaskEnded, run: ShownRun) -> None:
-        started = self._tasks.pop((event.run_id, event.task_id), None)
+        started = self._tasks.pop((event.run_id.int, event.task_id), None)
         if started is None or event.status != "completed":
             return
         metadata: dict[str, Any] | None = None

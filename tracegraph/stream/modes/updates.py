@@ -40,15 +40,13 @@ def _update(event: TaskEnded, run: ShownRun) -> Any:
     """Return what a task wrote to shown channels: a dict, or a list of one-key dicts if it wrote one twice."""
     keys = run.keys
     shown = (keys,) if isinstance(keys, str) else keys
-    wanted = [(channel, value) for channel, value in event.writes if channel in shown]
-    if not wanted:
+    writes = [(channel, isolated(value)) for channel, value in event.writes if channel in shown]
+    if not writes:
         return None
     if isinstance(keys, str):
-        return isolated(wanted[0][1]) if len(wanted) == 1 else [isolated(value) for _, value in wanted]
+        return writes[0][1] if len(writes) == 1 else [value for _, value in writes]
+    update = dict(writes)
+    is_once = len(update) == len(writes)
     if isinstance(keys, NestedKeys):
-        writes = [(channel, isolated(value)) for channel, value in wanted]
-        is_once = len(dict(writes)) == len(writes)
-        return keys.show_writes(dict(writes)) if is_once else keys.show_each(writes)
-    if len({channel for channel, _ in wanted}) == len(wanted):
-        return {channel: isolated(value) for channel, value in wanted}
-    return [{channel: isolated(value)} for channel, value in wanted]
+        return keys.show_writes(update) if is_once else keys.show_each(writes)
+    return update if is_once else [{channel: value} for channel, value in writes]

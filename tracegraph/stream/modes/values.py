@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from tracegraph.engine.views import read
-from tracegraph.events import StateUpdated, TaskEnded, kinds
+from tracegraph.events import QUESTIONS, StateUpdated, TaskEnded, kinds
 from tracegraph.stream.modes.base import Emit, ShownRun
 
 __all__ = ["ValuesMode"]
@@ -16,7 +16,7 @@ __all__ = ["ValuesMode"]
 class ValuesMode:
     """Shows the values after each superstep, as loaded by a resumed run, and beside each question that is asked."""
 
-    wants: ClassVar[int] = kinds(StateUpdated, TaskEnded)
+    wants: ClassVar[int] = kinds(StateUpdated) | QUESTIONS
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit

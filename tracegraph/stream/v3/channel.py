@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from tracegraph.drivers.unread import Unread
 from tracegraph.stream.v3.pulling import AsyncPump, Bell, Pump
+from tracegraph.stream.v3.readership import AwaitedUnread, Readership
 
 __all__ = ["ChannelHost", "StreamChannel"]
 
@@ -18,6 +19,7 @@ class ChannelHost(Protocol):
     """The part of a mux that its channels need."""
 
     is_async: bool
+    readership: Readership
 
     @property
     def pump(self) -> Pump | None:
@@ -39,8 +41,8 @@ class Buffer(Generic[T]):
 
     __slots__ = ("__weakref__", "has_told", "items")
 
-    def __init__(self) -> None:
-        self.items: deque[tuple[int, T]] = deque()
+    def __init__(self, items: Unread[tuple[int, T]] | None = None) -> None:
+        self.items: Unread[tuple[int, T]] = Unread() if items is None else items
         self.has_told = False
         """Its reader has been given the error."""
 
@@ -57,7 +59,7 @@ class StreamChannel(Generic[T]):
     (True, True)
 
     Args:
-        maxlen: accepted for a later release, and ignored; buffers are unbounded.
+        maxlen: accepted, and ignored: the ``buffer`` of ``stream_events()`` says how much a reader may leave unread.
 
     Raises:
         ValueError: *maxlen* is not positive.
@@ -70,6 +72,9 @@ class StreamChannel(Generic[T]):
         self.maxlen = maxlen
         self.is_closed = False
         self.error: BaseException | None = None
+        self.dropped = 0
+        """How many items its readers have lost; branches of a tee() count each for itself."""
+        self._label = name or "channel"
         self._host: ChannelHost | None = None
         self._forward: Callable[[T], None] | None = None
         # Weakly: what nobody can read any more is not kept.
@@ -77,9 +82,10 @@ class StreamChannel(Generic[T]):
         self._is_taken = False
         self._bell = Bell()
 
-    def bind(self, host: ChannelHost, forward: Callable[[T], None] | None = None) -> None:
-        """Make this a channel of *host*, which feeds it; *forward* gets every item as well."""
+    def bind(self, host: ChannelHost, forward: Callable[[T], None] | None = None, *, label: str | None = None) -> None:
+        """Make this a channel of *host*, which feeds it; *forward* gets every item, *label* is what readers know it by."""
         self._host = host
+        self._label = label or self._label
         self._forward = forward
 
     # --- the side that fills it ----------------------------------------------------------------------------
@@ -98,7 +104,7 @@ class StreamChannel(Generic[T]):
             stamp = 0 if self._host is None else self._host.next_stamp()
             for reference in self._buffers:
                 if (buffer := reference()) is not None:
-                    buffer.items.append((stamp, item))
+                    buffer.items.put((stamp, item))
             self._bell.ring()
         if self._forward is not None:
             self._forward(item)
@@ -115,6 +121,14 @@ class StreamChannel(Generic[T]):
             self.close()
 
     # --- the side that reads it ----------------------------------------------------------------------------
+
+    @property
+    def unread(self) -> int:
+        """How many items are kept for the reader that is furthest behind."""
+        return max((len(buffer.items) for each in self._buffers if (buffer := each()) is not None), default=0)
+
+    def _count_drop(self) -> None:
+        self.dropped += 1
 
     def __iter__(self) -> Iterator[T]:
         return self._cursors(1, is_async=False)[0]
@@ -157,7 +171,9 @@ class StreamChannel(Generic[T]):
         if self._is_taken:
             raise RuntimeError("this StreamChannel has a consumer already; share one subscription with tee(n) or atee(n)")
         self._is_taken = True
-        buffers: list[Buffer[T]] = [Buffer() for _ in range(n)]
+        host = self._host
+        opened = [None if host is None else host.readership.open(self._label, self._count_drop) for _ in range(n)]
+        buffers: list[Buffer[T]] = [Buffer(items) for items in opened]
         self._buffers = [weakref.ref(buffer) for buffer in buffers]
         return buffers
 
@@ -166,18 +182,28 @@ class StreamChannel(Generic[T]):
         self._is_taken = False
         self._buffers = []
 
-    def pull(self) -> bool:
-        """Move the run on by one part; False if nothing can come any more."""
+    def pull(self, buffer: Buffer[T] | None = None) -> bool:
+        """Move the run on by one part, for the sake of *buffer*; False if nothing can come any more."""
         pump = None if self._host is None else self._host.pump
-        return pump is not None and pump()
+        if pump is None:
+            return False
+        items = None if buffer is None else buffer.items
+        if not isinstance(items, AwaitedUnread):
+            return pump()
+        with items.wanted():
+            return pump()
 
-    async def apull(self) -> bool:
+    async def apull(self, buffer: Buffer[T] | None = None) -> bool:
         """Move the run on by one part, or wait until somebody has; False if nothing can come any more."""
         pump = None if self._host is None else self._host.apump
-        if pump is not None:
+        if pump is None:
+            await self._bell.wait()
+            return True
+        items = None if buffer is None else buffer.items
+        if not isinstance(items, AwaitedUnread):
             return await pump()
-        await self._bell.wait()
-        return True
+        with items.wanted():
+            return await pump()
 
 
 class SyncCursor(Iterator[T]):
@@ -194,9 +220,18 @@ class SyncCursor(Iterator[T]):
         buffer, channel = self._buffer, self._channel
         while not buffer.items:
             # What came while the last part was pulled by another thread is seen by the loop's own check.
-            if channel.is_closed or (not channel.pull() and not buffer.items):
+            if channel.is_closed or (not channel.pull(buffer) and not buffer.items):
                 raise _end_of(channel, buffer) or StopIteration
         return buffer.items.popleft()[1]
+
+    @property
+    def dropped(self) -> int:
+        """How many items this reader has lost."""
+        return self._buffer.items.dropped
+
+    def close(self) -> None:
+        """Leave: nothing more is kept for this reader; the others go on."""
+        self._channel, self._buffer, self._hold = _left(), Buffer(), None
 
 
 class AsyncCursor(AsyncIterator[T]):
@@ -212,9 +247,25 @@ class AsyncCursor(AsyncIterator[T]):
     async def __anext__(self) -> T:
         buffer, channel = self._buffer, self._channel
         while not buffer.items:
-            if channel.is_closed or (not await channel.apull() and not buffer.items):
+            if channel.is_closed or (not await channel.apull(buffer) and not buffer.items):
                 raise _end_of(channel, buffer) or StopAsyncIteration
         return buffer.items.popleft()[1]
+
+    @property
+    def dropped(self) -> int:
+        """How many items this reader has lost."""
+        return self._buffer.items.dropped
+
+    async def aclose(self) -> None:
+        """Leave: nothing more is kept for this reader; the others go on."""
+        self._channel, self._buffer, self._hold = _left(), Buffer(), None
+
+
+def _left() -> StreamChannel[Any]:
+    """Return the channel of a reader that has left: nothing comes any more."""
+    channel: StreamChannel[Any] = StreamChannel()
+    channel.close()
+    return channel
 
 
 def _end_of(channel: StreamChannel[T], buffer: Buffer[T]) -> BaseException | None:

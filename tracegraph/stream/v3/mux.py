@@ -11,6 +11,7 @@ from tracegraph.stream.v3.channel import StreamChannel
 from tracegraph.stream.v3.flows import MuxFlow, arun_mux_flow, run_mux_flow
 from tracegraph.stream.v3.protocol import ProtocolEvent, own_event
 from tracegraph.stream.v3.pulling import AsyncPump, Pump
+from tracegraph.stream.v3.readership import Readership
 from tracegraph.stream.v3.transformer import StreamTransformer
 
 __all__ = ["StreamMux", "TransformerFactory"]
@@ -29,6 +30,7 @@ class StreamMux:
         factories: what makes the transformers, here and for the graphs inside.
         scope: namespace of the graph; events at or below it are pushed.
         assign_seq: number the events; only the mux of the whole run does.
+        readership: what its readers have in common with those of the whole run.
 
     Raises:
         TypeError: a transformer's init() returns no dict.
@@ -44,13 +46,15 @@ class StreamMux:
         factories: Sequence[TransformerFactory] | None = None,
         scope: tuple[str, ...] = (),
         assign_seq: bool = True,
+        readership: Readership | None = None,
     ) -> None:
         self.is_async = is_async
+        self.readership = Readership() if readership is None else readership
         self.scope = scope
         self.factories = tuple(factories or ())
         self.events: StreamChannel[ProtocolEvent] = StreamChannel()
         """The main log."""
-        self.events.bind(self)
+        self.events.bind(self, label="events")
         self.extensions: dict[str, Any] = {}
         """All projections by name."""
         self.native_keys: set[str] = set()
@@ -106,16 +110,16 @@ class StreamMux:
             if is_native:
                 self.native_keys.add(key)
             if isinstance(value, StreamChannel):
-                self._bind(value, is_native=is_native)
+                self._bind(key, value, is_native=is_native)
         transformer._on_register(self)  # noqa: SLF001  # part of how transformers are written
 
-    def _bind(self, channel: StreamChannel[Any], *, is_native: bool) -> None:
+    def _bind(self, key: str, channel: StreamChannel[Any], *, is_native: bool) -> None:
         self._channels.append(channel)
         if channel.name is None:
-            channel.bind(self)
+            channel.bind(self, label=key)
             return
         method = channel.name if is_native else f"custom:{channel.name}"
-        channel.bind(self, lambda item: self._log(own_event(method, item)))
+        channel.bind(self, lambda item: self._log(own_event(method, item)), label=key)
 
     def bind_pump(self, pump: Pump, hold: Callable[[], Any] | None = None) -> None:
         """Let readers move a sync run on; *hold* makes what keeps it going while they read."""
@@ -136,7 +140,8 @@ class StreamMux:
 
     def make_child(self, scope: tuple[str, ...]) -> StreamMux:
         """Return the mux of a graph inside, with transformers of its own, whose readers move this run on."""
-        child = StreamMux(factories=self.factories, scope=scope, is_async=self.is_async, assign_seq=False)
+        shared = self.readership
+        child = StreamMux(factories=self.factories, scope=scope, is_async=self.is_async, assign_seq=False, readership=shared)
         if self.pump is not None:
             child.bind_pump(self.pump, self.hold)
         if self.apump is not None:

@@ -7,17 +7,39 @@ mux's decision; the two pumps differ in how they wait.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Final
 
+from tracegraph.drivers import workers
 from tracegraph.errors import RunClosed
 from tracegraph.stream.v3.mux import StreamMux
 from tracegraph.stream.v3.protocol import event_of
 from tracegraph.stream.v3.pulling import Bell
+from tracegraph.stream.v3.readership import Reader
 
-__all__ = ["AsyncGraphPump", "GraphPump"]
+__all__ = ["AsyncGraphPump", "GraphPump", "log_end_of_left"]
+
+logger = logging.getLogger("tracegraph.stream")
+
+_LOOK_AGAIN_S: Final = 0.2
+
+_LEFT: set[asyncio.Task[None]] = set()
+"""Those that read runs nobody reads: an event loop itself keeps its tasks weakly."""
+
+
+def log_end_of_left(error: BaseException | None) -> None:
+    """Tell of the error of a run that went on after its readers had left: nobody else will."""
+    if error is not None:
+        logger.error("a run that its readers had left failed", exc_info=error)
+
+
+def _go_on(pump: AsyncGraphPump) -> None:
+    task = asyncio.get_running_loop().create_task(pump.read_to_the_end())
+    _LEFT.add(task)
+    task.add_done_callback(_LEFT.discard)
 
 
 class _Hold:
@@ -38,8 +60,11 @@ class _BasePump:
 
     def __init__(self, mux: StreamMux) -> None:
         self.mux = mux
+        self.readership = mux.readership
         self.is_over = False
         self.has_begun = False
+        self._is_leaving = False
+        self._parts: Any = None
         # Weakly: the pump is part of the circle of mux and channels, which must not keep the run going by itself.
         self._held: weakref.ref[_Hold] | None = None
 
@@ -52,8 +77,23 @@ class _BasePump:
         return held
 
     def leave(self) -> None:
-        """Let go of the graph's stream, which stops it: no reader is left."""
+        """No reader is left: let go of the graph's stream, which stops it, or read it to its end."""
+        if self.readership.when_left == "finish" and not self.is_over and self._read_on():
+            return
         self.is_over = True
+        self._parts = None
+
+    def _read_on(self) -> bool:
+        """Have the rest of the run read by nobody, for its own sake; False if there is no way."""
+        raise NotImplementedError
+
+    def _must_wait(self, me: Reader) -> bool:
+        return not self.is_over and not self._is_leaving and self.readership.must_wait(me)
+
+    def _note_slow_reader(self, error: Exception) -> None:
+        """Let the run end with the error of a reader that had no room, and not as one that was left."""
+        if error is self.readership.error and (fail := getattr(self._parts, "fail", None)) is not None:
+            fail(error)
 
 
 class GraphPump(_BasePump):
@@ -64,22 +104,47 @@ class GraphPump(_BasePump):
         self._parts = parts
         # Re-entrant: a transformer may read a projection of the run that it is part of.
         self._lock = threading.RLock()
-        self._is_leaving = False
+        self._pulled = 0
+        """How many parts were asked for."""
 
-    def leave(self) -> None:
-        """Let go of the graph's stream, which stops it."""
-        super().leave()
-        self._parts = None
+    def _read_on(self) -> bool:
+        try:
+            workers.submit(self._read_to_the_end)
+        except RuntimeError:  # the system gives no more threads, or the process ends
+            return False
+        return True
+
+    def _read_to_the_end(self) -> None:
+        while self._pull():
+            pass
+        log_end_of_left(self.mux.error)
 
     def __call__(self) -> bool:
-        """Take one part through the mux; False if the run is over."""
+        """Take one part through the mux, once all who are waited for have room; False if the run is over."""
+        if not self.readership.is_blocking:
+            return self._pull()
+        me, before = self.readership.enter(), self._pulled
+        try:
+            if self.readership.must_wait(me):
+                # No bell rings when a thread ends, perhaps one that has begun to read.
+                self.readership.room.wait(lambda: self._pulled == before and self._must_wait(me), look_again_s=_LOOK_AGAIN_S)
+            with self._lock:
+                # If another one has pulled, there may be something to read: nobody waits who has.
+                return self._pulled != before or self._pull()
+        finally:
+            self.readership.leave(me)
+
+    def _pull(self) -> bool:
         with self._lock:
             if self.is_over or self._parts is None:
                 return False
             self.has_begun = True
+            self._pulled += 1
             try:
                 part = next(self._parts)
                 self.mux.push(event_of(part, self.mux.scope))
+                if self.readership.error is not None:
+                    raise self.readership.error
             except StopIteration:
                 self._conclude()
             except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
@@ -88,6 +153,7 @@ class GraphPump(_BasePump):
                 self._stop()
                 if not (self._is_leaving and isinstance(error, RunClosed)):
                     raise
+            self.readership.room.ring()
             return True
 
     def _conclude(self) -> None:
@@ -99,6 +165,7 @@ class GraphPump(_BasePump):
 
     def _fail(self, error: Exception) -> None:
         self.is_over = True
+        self._note_slow_reader(error)
         self._close_parts()
         self.mux.fail(error)
 
@@ -116,6 +183,7 @@ class GraphPump(_BasePump):
     def abort(self) -> None:
         """Stop the run and wait for the nodes that are running."""
         self._is_leaving = True
+        self.readership.room.ring()
         if (stop := getattr(self._parts, "stop", None)) is not None:
             stop()  # another thread may be pulling: it must come back before the stream can be closed
         with self._lock:
@@ -131,25 +199,50 @@ class AsyncGraphPump(_BasePump):
         self._parts = parts
         self._puller: asyncio.Task[Any] | None = None
         self._bell = Bell()
+        self._has_rung = False
         self._closing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def leave(self) -> None:
-        """Let go of the graph's stream, which stops it."""
-        super().leave()
-        self._parts = None
+    def _read_on(self) -> bool:
+        if self._loop is None or not self._loop.is_running():
+            return False
+        self._loop.call_soon_threadsafe(_go_on, self)
+        return True
+
+    async def read_to_the_end(self) -> None:
+        """Read what is left of a run that nobody reads."""
+        while await self._turn():
+            pass
+        log_end_of_left(self.mux.error)
 
     async def __call__(self) -> bool:
         """Take one part through the mux, or wait until another reader has; False if the run is over."""
+        if not self.readership.is_blocking:
+            return await self._turn()
+        me = self.readership.enter()
+        try:
+            return await self._turn(me)
+        finally:
+            self.readership.leave(me)
+
+    async def _turn(self, me: Reader | None = None) -> bool:
         if self._puller is not None:
             await self._bell.wait()
             return True
         if self.is_over or self._parts is None:
+            if self._closing is not None and self._closing is not asyncio.current_task():
+                await asyncio.shield(self._closing)  # the end has something to say, too
             return False
         self._puller = asyncio.current_task()
         try:
-            if not self.has_begun:
-                self.has_begun = True
-                await asyncio.sleep(0)  # readers that start together all subscribe before the first part comes
+            if not self.has_begun or self._has_rung:
+                self.has_begun, self._has_rung = True, False
+                self._loop = asyncio.get_running_loop()
+                # Readers that start together, or were woken together by the last part, all look at what there is (and
+                # subscribe to what they find) before the next part comes: whoever is woken first must not run ahead.
+                await asyncio.sleep(0)
+            if me is not None and self.readership.must_wait(me):
+                await self.readership.room.wait_on_loop(lambda: self._must_wait(me))
             if self._closing is None:
                 await self._pull(self._parts)
         except BaseException as error:
@@ -159,16 +252,16 @@ class AsyncGraphPump(_BasePump):
                 raise
         finally:
             self._puller = None
-            has_company = self._bell.has_waiters
+            self._has_rung = self._bell.has_waiters
             self._bell.ring()
-        if has_company:
-            await asyncio.sleep(0)  # else a run that never waits would be read by one reader alone
         return True
 
     async def _pull(self, parts: AsyncIterator[Any]) -> None:
         try:
             part = await anext(parts)
             await self.mux.apush(event_of(part, self.mux.scope))
+            if self.readership.error is not None:
+                raise self.readership.error
         except StopAsyncIteration:
             await self._conclude()
         except Exception as error:  # noqa: BLE001  whatever ends the run is what its readers are told
@@ -187,6 +280,7 @@ class AsyncGraphPump(_BasePump):
         if self.is_over:
             return
         self.is_over = True
+        self._note_slow_reader(error)
         if (close := getattr(self._parts, "aclose", None)) is not None:
             await close()
         await self.mux.afail(error)
@@ -196,6 +290,7 @@ class AsyncGraphPump(_BasePump):
         if self.mux.is_over or self._closing is not None:
             return
         self.is_over = True
+        self.readership.room.ring()
         if (stop := getattr(self._parts, "stop", None)) is not None:
             stop()
         self.mux.cancel_scheduled()

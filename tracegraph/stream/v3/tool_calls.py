@@ -77,7 +77,7 @@ class ToolCallTransformer(StreamTransformer):
         if data["event"] == "tool-started":
             made = self._open[call_id] = ToolCallStream(call_id, data["tool_name"], data.get("input"))
             assert self._mux is not None
-            made.output_deltas.bind(self._mux)
+            made.output_deltas.bind(self._mux, label=f"output_deltas of {call_id}")
             self.channel.push(made)
         elif (call := self._open.get(call_id)) is not None:
             match data["event"]:

@@ -189,6 +189,7 @@ _CALL: Final = (
     _ours(names.RETRIEVER_NAME, "string", "The retriever's name."),
     _ours(names.RETRIEVAL_COUNT, "int", "How many documents were found.", "{document}"),
     _ours(names.STREAM_CHUNKS, "int", "In how many pieces the answer came.", "{chunk}"),
+    _ours(names.STREAM_DROPPED, "int", "How many parts slow readers of its streams lost.", "{part}"),
     _ours(
         names.CALL_STATUS,
         "string",

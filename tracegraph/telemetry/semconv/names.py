@@ -117,6 +117,7 @@ ATTEMPT_NUMBER: Final = "tracegraph.attempt.number"
 RETRY_DELAY_S: Final = "tracegraph.retry.delay_s"
 CACHE_HIT: Final = "tracegraph.cache.hit"
 STREAM_CHUNKS: Final = "tracegraph.stream.chunks"
+STREAM_DROPPED: Final = "tracegraph.stream.dropped"
 CALL_STATUS: Final = "tracegraph.call.status"
 """Set on a model, tool or retrieval call that ended in neither a result nor an error of its own."""
 

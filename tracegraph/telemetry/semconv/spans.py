@@ -87,6 +87,7 @@ _RUN: Final = SpanType(
         *when("it has tags", names.RUN_TAGS),
         *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
         *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
+        *when("a reader's buffer dropped parts", names.STREAM_DROPPED),
         *_FAILED,
         *_ANY_SPAN,
         *opt_in(names.RUN_INPUT, names.RUN_OUTPUT, names.UPLOADS_DROPPED),

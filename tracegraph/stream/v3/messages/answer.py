@@ -19,6 +19,8 @@ class Answer:
     """One answer that is being written: its blocks so far, by index."""
 
     blocks: list[dict[str, Any]] = field(default_factory=list)
+    texts: dict[int, list[str]] = field(default_factory=dict)
+    """Index of a text block -> its pieces: adding each to a text that grows would take the square of the time."""
     positions: dict[tuple[str, Any], int] = field(default_factory=dict)
     """(kind, the provider's index) -> index of the block."""
     usage: Any = None
@@ -65,8 +67,9 @@ class Answer:
     def _text(self, kind: str, at: Any, text: str) -> Iterator[dict[str, Any]]:
         position, is_new = self._position(kind, at, {"type": kind, kind: ""})
         if is_new:
+            self.texts[position] = []
             yield {"event": "content-block-start", "index": position, "content": {"type": kind, kind: ""}}
-        self.blocks[position][kind] += text
+        self.texts[position].append(text)
         yield {"event": "content-block-delta", "index": position, "delta": {"type": f"{kind}-delta", kind: text}}
 
     def _tool_call(self, call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -99,6 +102,8 @@ class Answer:
     def end(self) -> Iterator[dict[str, Any]]:
         """Yield the events that come after the last chunk's."""
         for index, block in enumerate(self.blocks):
+            if (pieces := self.texts.get(index)) is not None:
+                block[block["type"]] = "".join(pieces)
             yield {"event": "content-block-finish", "index": index, "content": finished_block(block)}
         finish: dict[str, Any] = {"event": "message-finish"}
         if self.usage is not None:

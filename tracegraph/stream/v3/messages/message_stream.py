@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from tracegraph.stream.v3.messages.assembly import assembled
 from tracegraph.stream.v3.messages.projection import AsyncProjection, Projection, SyncProjection, SyncText
 from tracegraph.stream.v3.pulling import AsyncPump, Pump
 
 __all__ = ["AsyncChatModelStream", "ChatModelStream", "MessageStream"]
+
+_GROWING: Final = {"text-delta": "text", "reasoning-delta": "reasoning", "tool-call-delta": "args", "data-delta": "data"}
+"""Kinds of deltas that are added to a text -> its key in the block."""
 
 P = TypeVar("P", bound=Projection[Any])
 
@@ -27,6 +30,9 @@ class MessageStream(Generic[P]):
         self._tool_calls = tool_calls
         self._events = events
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
+        """What deltas have added to a block's text since it was last put together; doing so each time would take the square
+        of the time."""
         self._family: str | None = None
         self.hold: Any = None
         """Keeps the run going until the message is complete."""
@@ -97,27 +103,34 @@ class MessageStream(Generic[P]):
 
     def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = delta["type"]
-        block = self._blocks.setdefault(index, _empty(kind))
-        if kind == "text-delta":
-            block["text"] = block.get("text", "") + delta["text"]
-            self._text.push(delta["text"])
-        elif kind == "reasoning-delta":
-            block["reasoning"] = block.get("reasoning", "") + delta["reasoning"]
-            self._reasoning.push(delta["reasoning"])
-        elif kind == "tool-call-delta":
-            block["args"] = (block.get("args") or "") + delta["args"]
-            self._push_call(block, delta["args"])
-        elif kind == "data-delta":
-            block["data"] = block.get("data", "") + delta["data"]
-        elif kind == "block-delta":
-            block.update(delta["fields"])
+        block = self._blocks.get(index)
+        if block is None:
+            block = self._blocks[index] = _empty(kind)
+        if kind == "block-delta":
+            self._joined(index).update(delta["fields"])
+        elif (key := _GROWING.get(kind)) is not None:
+            self._pieces.setdefault((index, key), []).append(delta[key])
+            if kind == "text-delta":
+                self._text.push(delta["text"])
+            elif kind == "reasoning-delta":
+                self._reasoning.push(delta["reasoning"])
+            elif kind == "tool-call-delta":
+                self._push_call(block, delta["args"])
+
+    def _joined(self, index: int) -> dict[str, Any]:
+        """Return a block with what its deltas have added so far."""
+        block = self._blocks.get(index, {})
+        for key in _GROWING.values():
+            if (pieces := self._pieces.pop((index, key), None)) is not None:
+                block[key] = (block.get(key) or "") + "".join(pieces)
+        return block
 
     def _push_call(self, block: Mapping[str, Any], args: str) -> None:
         piece = {"type": "tool_call_chunk", "id": block.get("id"), "name": block.get("name"), "args": args}
         self._tool_calls.push({**piece, "index": block["index"]} if "index" in block else piece)
 
     def _finish_block(self, index: int, block: dict[str, Any]) -> None:
-        shown = self._blocks.get(index, {})
+        shown = self._joined(index)
         # The finished block has the last word, and readers of deltas must come to the same text.
         for kind, projection in (("text", self._text), ("reasoning", self._reasoning)):
             if block.get("type") == kind:
@@ -130,7 +143,7 @@ class MessageStream(Generic[P]):
         """End it: the message is put together of the blocks there are."""
         if self.done:
             return
-        blocks = sorted(self._blocks.items())
+        blocks = [(index, self._joined(index)) for index in sorted(self._blocks)]
         message = assembled(blocks, message_id=self.message_id, usage=usage, details=details or {}, family=self._family)
         for kind, projection in (("text", self._text), ("reasoning", self._reasoning)):
             projection.complete("".join(block.get(kind, "") for _, block in blocks if block.get("type") == kind))
