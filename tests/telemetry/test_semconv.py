@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
-from opentelemetry.semconv.attributes import error_attributes, exception_attributes
+from opentelemetry.semconv.attributes import code_attributes, error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
 from tracegraph.telemetry import semconv
@@ -16,6 +16,7 @@ NAMES = {key: value for key, value in vars(semconv).items() if key.isupper() and
 AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.step.name",  # a proposal
     "gen_ai.workflow.name",
+    "gen_ai.client.operation.exception",  # an event, and no attribute
     "gen_ai.response.time_to_first_chunk",
     "gen_ai.request.stream",
     "gen_ai.usage.cache_read.input_tokens",
@@ -37,7 +38,7 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
-        for module in (gen_ai_attributes, error_attributes, exception_attributes)
+        for module in (gen_ai_attributes, code_attributes, error_attributes, exception_attributes)
         for key, value in vars(module).items()
         if key.isupper() and isinstance(value, str)
     }

@@ -16,8 +16,9 @@ from opentelemetry.util.types import AttributeValue
 from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnded, RetrievalStarted, ToolEnded, ToolStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.mirroring import add_event
 
-__all__ = ["Call"]
+__all__ = ["Call", "request_of"]
 
 _REQUEST_NUMBERS = (
     ("temperature", semconv.REQUEST_TEMPERATURE),
@@ -43,14 +44,7 @@ class Call:
         cls, event: ModelStarted | ToolStarted | RetrievalStarted, tracer: Tracer, context: Context, thread_id: str | None
     ) -> Call:
         """Start the span of a call below the span in *context*."""
-        match event:
-            case ModelStarted():
-                name, kind, attributes = _model_request(event)
-            case ToolStarted():
-                name, kind, attributes = _tool_request(event)
-            case RetrievalStarted():
-                name, kind = semconv.RETRIEVAL, SpanKind.CLIENT
-                attributes = {semconv.OPERATION_NAME: semconv.RETRIEVAL, semconv.RETRIEVER_NAME: event.name}
+        name, kind, attributes = request_of(event)
         if thread_id is not None:
             attributes[semconv.CONVERSATION_ID] = thread_id
         span = tracer.start_span(name, context, kind=kind, attributes=attributes, start_time=event.at_ns)
@@ -61,7 +55,7 @@ class Call:
         self.chunks += 1
         if self.chunks == 1:
             self.first_chunk_ns = event.at_ns
-            self.span.add_event(semconv.FIRST_CHUNK_EVENT, None, event.at_ns)
+            add_event(self.span, semconv.FIRST_CHUNK_EVENT, dict, event.at_ns)
 
     def close(self, event: ModelEnded | ToolEnded | RetrievalEnded) -> None:
         """Record the outcome and end the span."""
@@ -94,6 +88,18 @@ class Call:
             case ToolEnded() | RetrievalEnded():
                 pass
         return outcome
+
+
+def request_of(event: ModelStarted | ToolStarted | RetrievalStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+    """Return name, kind and attributes of a call's span, as far as they are known when it begins."""
+    match event:
+        case ModelStarted():
+            return _model_request(event)
+        case ToolStarted():
+            return _tool_request(event)
+        case RetrievalStarted():
+            attributes: dict[str, AttributeValue] = {semconv.OPERATION_NAME: semconv.RETRIEVAL}
+            return semconv.RETRIEVAL, SpanKind.CLIENT, attributes | {semconv.RETRIEVER_NAME: event.name}
 
 
 def _model_request(event: ModelStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
