@@ -115,7 +115,7 @@ class LogsObserver:
 
     def _run_ended(self, event: events.RunEnded) -> None:
         run = self._runs.get(event.run_id)
-        attributes: Attributes = {semconv.RUN_STATUS: event.status, semconv.SUPERSTEP: event.step}
+        attributes: Attributes = {semconv.RUN_STATUS: event.status}
         if event.reason is not None:
             attributes[semconv.RUN_REASON] = event.reason
         has_failed = event.status in {"failed", "step_limit"} and is_failure(event.error)
