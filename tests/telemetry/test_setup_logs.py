@@ -222,3 +222,49 @@ def test_json_lines_of_a_traced_run(tmp_path: Path) -> None:
 
     with TraceStore(tmp_path / "traces.db") as store:
         assert store.traces()[0].trace_id == found["trace_id"]
+
+
+def test_a_run_says_what_was_lost_meanwhile(tmp_path: Path) -> None:
+    """Spans behind a stuck exporter, and then records that an exporter refused; a run that lost nothing says nothing."""
+    code = """
+import threading
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+class Stuck(SpanExporter):
+    def __init__(self):
+        self.go = threading.Event()
+    def export(self, spans):
+        self.go.wait(20)
+        return SpanExportResult.SUCCESS
+
+class Refusing(LogRecordExporter):
+    def export(self, batch):
+        return LogRecordExportResult.FAILURE
+    def shutdown(self):
+        pass
+    def force_flush(self, timeout_millis=0):
+        return True
+
+own = SimpleLogRecordProcessor(exporter)
+lost = lambda: [r.log_record.attributes.get("tracegraph.telemetry.lost") for r in exporter.get_finished_logs()
+                if r.log_record.event_name == "tracegraph.run.ended"]
+stuck = Stuck()
+with setup(store=False, exporters=[stuck], log_exporters=[Refusing()]) as handle:
+    from opentelemetry import _logs
+    _logs.get_logger_provider().add_log_record_processor(own)
+    run()
+    assert lost() == [None], lost()
+    for _ in range(8):
+        run()
+    assert sum(filter(None, lost())) >= 1, lost()
+
+    exporter.clear()
+    stuck.go.set()
+    def flushing(state):
+        return {"n": int(handle.force_flush())}
+    StateGraph(State).add_node("a", flushing).add_edge(START, "a").compile().invoke({"n": 0})
+    assert lost()[-1] >= 1, lost()
+"""
+    small = {"OTEL_BSP_MAX_QUEUE_SIZE": "4", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2"}
+    python(code, tmp_path, OTEL_BLRP_SCHEDULE_DELAY="60000", **small)

@@ -14,19 +14,18 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from opentelemetry import _logs
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.log_provider import use_logger_provider
-from tracegraph.telemetry.sinks import OTLP_ENTRY_POINTS, otlp_endpoint, otlp_protocol
+from tracegraph.telemetry.losses import BatchCount
+from tracegraph.telemetry.sinks import OTLP_ENTRY_POINTS, otlp_endpoint, otlp_protocol, queue_size
 
 __all__ = ["LogPipeline"]
 
 _VARIABLE: Final = "OTEL_LOGS_EXPORTER"
 _GROUP: Final = "opentelemetry_logs_exporter"
-_QUEUE_SIZE: Final = 16_384
-"""Records that may wait for a slow exporter, as many as spans."""
 
 
 class _Owned:
@@ -118,7 +117,41 @@ def _exporter_class(name: str) -> Any:
 
 def _batched(exporter: Any) -> BatchLogRecordProcessor:
     """Return a batch processor; the ``OTEL_BLRP_*`` variables win over our choices."""
-    return BatchLogRecordProcessor(exporter, max_queue_size=None if "OTEL_BLRP_MAX_QUEUE_SIZE" in os.environ else _QUEUE_SIZE)
+    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"))
+    return _CountingProcessor(_CountingExporter(exporter, count), count)
+
+
+class _CountingProcessor(BatchLogRecordProcessor):
+    def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:
+        super().__init__(exporter, max_queue_size=count.capacity)
+        self._count = count
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        self._count.put()
+        super().on_emit(log_record)
+
+
+class _CountingExporter(LogRecordExporter):
+    def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:
+        self._exporter = exporter
+        self._count = count
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        self._count.take(len(batch))
+        try:
+            result = self._exporter.export(batch)
+        except BaseException:
+            self._count.fail(len(batch))
+            raise
+        if result is not LogRecordExportResult.SUCCESS:
+            self._count.fail(len(batch))
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
 
 
 def _itself(exporter: Any) -> Any:

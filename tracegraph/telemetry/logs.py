@@ -19,6 +19,7 @@ from tracegraph.events import Event, kinds
 from tracegraph.telemetry import points, semconv
 from tracegraph.telemetry.calls import request_of
 from tracegraph.telemetry.failure import error_type, exception_attributes, is_failure
+from tracegraph.telemetry.losses import lost_so_far
 from tracegraph.telemetry.mirroring import has_state_records
 from tracegraph.telemetry.open_spans import Attributes
 
@@ -64,6 +65,7 @@ class LogsObserver:
         self._saves: dict[str, Context] = {}
         self._calls: dict[UUID, tuple[_CallStarted, Context]] = {}
         self._failed_observers: tuple[str, ...] = ()
+        self._lost_before = lost_so_far()
         self.wants = _WANTS | (events.StateUpdated.bit if has_state_records() else 0)
 
     def observe(self, event: Event) -> None:
@@ -121,16 +123,24 @@ class LogsObserver:
         has_failed = event.status in {"failed", "step_limit"} and is_failure(event.error)
         if has_failed and event.error is not None:
             attributes |= _failure(event.error)
-        is_root = event.run_id == self._root_id
-        if is_root and self._failed_observers:
-            attributes[semconv.OBSERVERS_FAILED] = self._failed_observers
-        if is_root and self._spans is not None and self._spans.collapsed:
-            attributes[semconv.SUPERSTEPS_COLLAPSED] = self._spans.collapsed
+        if event.run_id == self._root_id:
+            attributes |= self._gaps()
         body = f"{'run' if run is None else run.name} ended: {event.status}"
         try:
             self._record(semconv.RUN_ENDED_EVENT, _ERROR if has_failed else _INFO, event, body, attributes)
         finally:
             self._runs.pop(event.run_id, None)
+
+    def _gaps(self) -> Attributes:
+        """Return what is missing from the root run's telemetry; nothing, mostly."""
+        gaps: Attributes = {}
+        if self._failed_observers:
+            gaps[semconv.OBSERVERS_FAILED] = self._failed_observers
+        if self._spans is not None and self._spans.collapsed:
+            gaps[semconv.SUPERSTEPS_COLLAPSED] = self._spans.collapsed
+        if (lost := lost_so_far() - self._lost_before) > 0:
+            gaps[semconv.TELEMETRY_LOST] = lost
+        return gaps
 
     def _interrupted(self, event: events.Interrupted) -> None:
         attributes = points.of_interrupted(event)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk.trace import SpanProcessor
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.losses import BatchCount
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -26,6 +27,7 @@ __all__ = [
     "make_sinks",
     "otlp_endpoint",
     "otlp_protocol",
+    "queue_size",
 ]
 
 STORE: Final = "tracegraph_sqlite"
@@ -103,11 +105,55 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
 
 def _batched(exporter: SpanExporter, delay_ms: int | None = None) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
-    return BatchSpanProcessor(
-        exporter,
-        max_queue_size=None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else _QUEUE_SIZE,
+    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
+    return _CountingProcessor(
+        _CountingExporter(exporter, count),
+        count,
+        max_queue_size=count.capacity,
         schedule_delay_millis=None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else delay_ms,
     )
+
+
+def queue_size(variable: str) -> int:
+    """Return how many items may wait for an exporter: what *variable* says, else our choice."""
+    try:
+        return int(os.environ[variable])
+    except (KeyError, ValueError):
+        return _QUEUE_SIZE
+
+
+class _CountingProcessor(BatchSpanProcessor):
+    def __init__(self, exporter: SpanExporter, count: BatchCount, **options: Any) -> None:
+        super().__init__(exporter, **options)
+        self._count = count
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
+            self._count.put()
+        super().on_end(span)
+
+
+class _CountingExporter(SpanExporter):
+    def __init__(self, exporter: SpanExporter, count: BatchCount) -> None:
+        self._exporter = exporter
+        self._count = count
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._count.take(len(spans))
+        try:
+            result = self._exporter.export(spans)
+        except BaseException:
+            self._count.fail(len(spans))
+            raise
+        if result is not SpanExportResult.SUCCESS:
+            self._count.fail(len(spans))
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
 
 
 def _exporter_class(name: str) -> Any:
