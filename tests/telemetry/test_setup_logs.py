@@ -265,6 +265,12 @@ with setup(store=False, exporters=[stuck], log_exporters=[Refusing()]) as handle
         return {"n": int(handle.force_flush())}
     StateGraph(State).add_node("a", flushing).add_edge(START, "a").compile().invoke({"n": 0})
     assert lost()[-1] >= 1, lost()
+
+with setup(store=False, log_exporters=[InMemoryLogRecordExporter()]):
+    exporter.clear()
+    for _ in range(8):
+        run()
+    assert lost() == [None] * 8, "what is shut down has nothing to lose"
 """
     small = {"OTEL_BSP_MAX_QUEUE_SIZE": "4", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2"}
     python(code, tmp_path, OTEL_BLRP_SCHEDULE_DELAY="60000", **small)

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import structlog
 from colours import SYNC, Colour
-from records import Records
 from small_graphs import THREAD, State, chain, parallel, saving
 from spans import Trace
 from structlog.testing import CapturingLogger
 
+from tracegraph.current import CURRENT
 from tracegraph.errors import InvalidInputError
 from tracegraph.graph import START, StateGraph
-from tracegraph.telemetry import RUN_FIELDS, add_run_fields, correlation, forward_line, run_fields
+from tracegraph.telemetry import RUN_FIELDS, add_run_fields, correlation, run_fields
 from tracegraph.telemetry.log_lines import _Configured, configure_logs
 from tracegraph.types import RetryPolicy, interrupt
 
@@ -414,107 +414,11 @@ def test_a_failure_to_read_the_fields_is_said_once(
     assert [r.getMessage() for r in caplog.records] == ["log lines get no run fields; this is said once"]
 
 
-# -- forwarding to OpenTelemetry
-
-
-def test_lines_are_forwarded_under_their_logger_s_name(out: io.StringIO, records: Records, trace: Trace, colour: Colour) -> None:
-    """The span is the record's own, node and run have the names they have on spans; the line itself is as before."""
-
-    def node(state: State) -> State:
-        log.warning("slow", seconds=1.5, tags=["x"], obj=object)
-        return {}
-
-    colour.invoke(chain(saving(), a=node), {"xs": []}, THREAD)
-
-    (record,) = (found for found in records.all if found.event_name is None)
-    span = the_span(trace, "run_step a")
-    assert (record.trace_id, record.span_id) == (span.context.trace_id, span.context.span_id)
-    assert (record.body, record.severity_text) == ("slow", "WARN")
-    assert span.start_time - 1e9 <= record.timestamp <= span.end_time + 1e9
-    assert dict(record.attributes) == {
-        "tracegraph.run.id": span.attributes.get("tracegraph.run.id", record.attributes["tracegraph.run.id"]),
-        "gen_ai.conversation.id": "t",
-        "gen_ai.step.name": "a",
-        "tracegraph.superstep": 1,
-        "tracegraph.attempt.number": 1,
-        "seconds": 1.5,
-        "tags": ("x",),
-        "obj": "<class 'object'>",
-    }
-    assert "app.nodes" in records.scopes
-    assert line(out, "slow")["seconds"] == 1.5
-
-
-def test_a_forwarded_exception_has_the_conventions_attributes(out: io.StringIO, records: Records, colour: Colour) -> None:
-    """Type, message, stack."""
-
-    def node(state: State) -> State:
-        try:
-            raise ValueError("bad")
-        except ValueError:
-            log.exception("it failed")
-        return {}
-
-    colour.invoke(chain(a=node), {"xs": []})
-
-    (record,) = (found for found in records.all if found.event_name is None)
-    assert record.severity_text == "ERROR"
-    assert (record.attributes["exception.type"], record.attributes["exception.message"]) == ("ValueError", "bad")
-    assert "in node" in record.attributes["exception.stacktrace"]
-
-
-def test_an_own_configuration_forwards_with_one_processor(records: Records, colour: Colour) -> None:
-    """Added to whatever chain there is."""
-    own = CapturingLogger()
-    chain_ = [add_run_fields, structlog.processors.add_log_level, forward_line, structlog.processors.JSONRenderer()]
-    structlog.configure(processors=chain_, logger_factory=lambda *_: own)
-
-    def node(state: State) -> State:
-        structlog.get_logger().error("here")
-        return {}
-
-    colour.invoke(chain(a=node), {"xs": []})
-
-    (record,) = (found for found in records.all if found.event_name is None)
-    assert (record.body, record.severity_text, record.attributes["gen_ai.step.name"]) == ("here", "ERROR", "a")
-    assert len(own.calls) == 1
-
-
-def test_without_a_provider_nothing_is_forwarded_and_the_line_passes() -> None:
-    """A processor that is always in the chain costs a look."""
-    given = {"event": "x", "n": 1}
-
-    assert forward_line(None, "info", given) is given
-    assert given == {"event": "x", "n": 1}
-
-
-def test_a_broken_provider_breaks_no_log_call(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, colour: Colour) -> None:
-    """The line is written, the failure is said once."""
-    from tracegraph.telemetry import forwarding
-
-    def broken(name: str) -> Any:
-        raise RuntimeError("no logger")
-
-    said: list[str] = []
-    monkeypatch.setattr(forwarding, "logger_in_use", broken)
-    monkeypatch.setattr(forwarding, "report_once", lambda what, error: said.append(what))
-
-    def node(state: State) -> State:
-        log.info("here")
-        return {"xs": ["done"]}
-
-    assert colour.invoke(chain(a=node), {"xs": []})["xs"] == ["done"]
-    assert line(out, "here")["node"] == "a"
-    assert said == ["log lines are not forwarded to OpenTelemetry"]
-
-
 def test_fields_cost_nothing_when_nobody_logs() -> None:
     """They are made by the first line of an attempt, and by that alone."""
     made: list[Any] = []
 
     def silent(state: State) -> State:
-        from tracegraph.current import CURRENT
-
         made.append(CURRENT.get()._log_fields)
         run_fields()
         made.append(CURRENT.get()._log_fields)

@@ -130,6 +130,10 @@ class _CountingProcessor(BatchLogRecordProcessor):
         self._count.put()
         super().on_emit(log_record)
 
+    def shutdown(self) -> None:
+        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+        self._count.close()
+
 
 class _CountingExporter(LogRecordExporter):
     def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:

@@ -54,6 +54,11 @@ class BatchCount:
         """Count items that the exporter could not export."""
         self._failed += number
 
+    def close(self) -> None:
+        """Stop counting for the process: a processor that was shut down is still called by its provider."""
+        with _lock:
+            _counts.discard(self)
+
     @property
     def lost(self) -> int:
         """How many items are known to be gone."""
@@ -61,6 +66,6 @@ class BatchCount:
 
 
 def lost_so_far() -> int:
-    """Return how many spans and log records are known to be lost; it only grows while the sinks stand."""
+    """Return how many spans and log records are known to be lost; less once a sink is closed."""
     with _lock:
         return sum(count.lost for count in _counts)

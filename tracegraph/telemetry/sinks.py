@@ -132,6 +132,10 @@ class _CountingProcessor(BatchSpanProcessor):
             self._count.put()
         super().on_end(span)
 
+    def shutdown(self) -> None:
+        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+        self._count.close()
+
 
 class _CountingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, count: BatchCount) -> None:
