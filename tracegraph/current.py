@@ -6,6 +6,7 @@ What it holds is made by the drivers; here only the shape that lower layers rely
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -23,6 +24,10 @@ class Here(Protocol):
 
     def push(self, message: Any, state_key: str | None) -> None:
         """Put a message on the stream, and into the state under *state_key*."""
+
+    @property
+    def log_fields(self) -> Mapping[str, Any]:
+        """Return what a log line says of where it comes from: run_id, thread_id (if there is one), node, superstep, attempt."""
 
     @property
     def runtime(self) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from records import Records, recording
 
 
 class Recorder(SpanProcessor):
@@ -57,3 +58,10 @@ def provider(recorder: Recorder) -> Iterator[TracerProvider]:
     made.add_span_processor(recorder)
     yield made
     made.shutdown()
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    """The log records of this test alone."""
+    with recording() as found:
+        yield found

@@ -89,6 +89,7 @@ class HereNow:
     _calls = 0
     _child_runs = 0
     _config: dict[str, Any] | None = None
+    _log_fields: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None
     _writer: Callable[[Any], None] | None = None
 
@@ -307,6 +308,17 @@ class HereNow:
         if run.hub.hears_foreign_calls:
             foreign = TappingForeignCalls(place) if run.hub.reads_tokens else ForeignCalls(place)
         return CallbackManager.at(place, tags=[*run.spec.tags, *task.node.tags], metadata=metadata, foreign=foreign)
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log line says of where it comes from. Built once, when somebody logs."""
+        if self._log_fields is None:
+            run, task = self.run, self.task
+            fields: dict[str, Any] = {"run_id": str(run.run_id)}
+            if run.thread_id is not None:
+                fields["thread_id"] = run.thread_id
+            self._log_fields = fields | {"node": task.node.name, "superstep": task.step, "attempt": self.attempt}
+        return self._log_fields
 
     def share_config(self) -> None:
         """Let what LangChain's runnables find in their ContextVar be this task's config, if somebody hears of their calls.

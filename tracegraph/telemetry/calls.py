@@ -12,6 +12,7 @@ from opentelemetry.util.types import AttributeValue
 from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnded, RetrievalStarted, ToolEnded, ToolStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.model_calls import model_answer, model_request, usage_of
 from tracegraph.telemetry.shortening import shortened
 
@@ -51,7 +52,7 @@ class Call:
         self.chunks += 1
         if self.chunks == 1:
             self.first_chunk_ns = event.at_ns
-            self.span.add_event(semconv.FIRST_CHUNK_EVENT, None, event.at_ns)
+            add_event(self.span, semconv.FIRST_CHUNK_EVENT, dict, event.at_ns)
         for name, count in usage_of(event.chunk).items():
             self.usage[name] = self.usage.get(name, 0) + count
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import traceback
 from asyncio import CancelledError
+from functools import partial
 from typing import TypeGuard
 
 from opentelemetry.trace import Span, StatusCode
 
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.shortening import shortened, shortened_inside
 
-__all__ = ["error_type", "is_failure", "mark_failed", "message_of"]
+__all__ = ["error_type", "exception_attributes", "is_failure", "mark_failed", "message_of"]
 
 _STACK_BYTES = 4_000
 """512 failed spans, which is a batch of the SDK's, stay below the 4 MiB that gRPC takes at once: more is lost as a whole."""
@@ -56,12 +58,16 @@ def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bo
     span.set_attribute(semconv.ERROR_TYPE, kind)
     span.set_status(StatusCode.ERROR, message)
     if is_recorded:
-        attributes = {
-            semconv.EXCEPTION_TYPE: kind,
-            semconv.EXCEPTION_MESSAGE: message,
-            semconv.EXCEPTION_STACKTRACE: _stack(error),
-        }
-        span.add_event(semconv.EXCEPTION_EVENT, attributes, at_ns)
+        add_event(span, semconv.EXCEPTION_EVENT, partial(exception_attributes, error), at_ns)
+
+
+def exception_attributes(error: BaseException) -> dict[str, str]:
+    """Return the conventions' three attributes of an exception, for an event or a log record."""
+    return {
+        semconv.EXCEPTION_TYPE: error_type(error),
+        semconv.EXCEPTION_MESSAGE: message_of(error),
+        semconv.EXCEPTION_STACKTRACE: _stack(error),
+    }
 
 
 def _stack(error: BaseException) -> str:

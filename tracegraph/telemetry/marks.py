@@ -5,38 +5,28 @@ The list of span events is short and closed: they are what backends without a lo
 
 from __future__ import annotations
 
+from functools import partial
+
 from opentelemetry.trace import Span
 
 from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed, TaskEnded, TurnTaken
-from tracegraph.telemetry import semconv
-from tracegraph.telemetry.failure import error_type, is_failure, mark_failed
-from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry import points, semconv
+from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.traceparent import parse_traceparent
 
-__all__ = ["mark_drained", "mark_interrupted", "mark_join_starved", "mark_resumed", "mark_retry", "mark_task"]
+__all__ = ["mark_drained", "mark_interrupted", "mark_join_starved", "mark_resumed", "mark_retry", "mark_task", "mark_turn_taken"]
 
 
 def mark_interrupted(span: Span, event: Interrupted) -> None:
     """Note on the run that it pauses: for whom, and under which ids. The question itself is content."""
-    attributes: Attributes = {
-        semconv.INTERRUPT_REASON: "human_input" if event.status == "pending" else event.status,
-        semconv.INTERRUPT_ID: tuple(i.id for i in event.interrupts),
-        semconv.SUPERSTEP: event.step,
-    }
-    if event.checkpoint_id is not None:
-        attributes[semconv.CHECKPOINT_ID] = event.checkpoint_id
-    span.add_event(semconv.RUN_INTERRUPTED_EVENT, attributes, event.at_ns)
+    add_event(span, semconv.RUN_INTERRUPTED_EVENT, partial(points.of_interrupted, event), event.at_ns)
 
 
 def mark_resumed(span: Span, event: Resumed) -> None:
     """Note on the run what it goes on from, and link it there. Links are one-way, so the ids are attributes too."""
-    attributes: Attributes = {}
-    if event.checkpoint_id is not None:
-        attributes[semconv.RESUMED_FROM_CHECKPOINT] = event.checkpoint_id
-    if event.interrupt_ids:
-        attributes[semconv.RESUMED_FROM_INTERRUPT] = tuple(event.interrupt_ids)
-    span.set_attributes(attributes)
-    span.add_event(semconv.RUN_RESUMED_EVENT, attributes, event.at_ns)
+    span.set_attributes(points.of_resumed(event))
+    add_event(span, semconv.RUN_RESUMED_EVENT, partial(points.of_resumed, event), event.at_ns)
     for context in map(parse_traceparent, event.links):
         if context is not None:
             span.add_link(context, {semconv.LINK_KIND: "resumed"})
@@ -45,27 +35,17 @@ def mark_resumed(span: Span, event: Resumed) -> None:
 def mark_drained(span: Span, event: Drained) -> None:
     """Note on the run that it was asked to stop, and where it would have gone on."""
     span.set_attribute(semconv.RUN_REASON, event.reason)
-    span.add_event(semconv.RUN_DRAINED_EVENT, {semconv.NEXT_NODES: event.next_nodes}, event.at_ns)
+    add_event(span, semconv.RUN_DRAINED_EVENT, partial(points.of_drained, event), event.at_ns)
 
 
 def mark_join_starved(span: Span, event: JoinStarved) -> None:
     """Note on the run which join never got all of its sources."""
-    attributes: Attributes = {
-        semconv.JOIN_NAME: event.join,
-        semconv.JOIN_TARGET: event.target,
-        semconv.JOIN_WAITING_FOR: event.waiting_for,
-    }
-    span.add_event(semconv.JOIN_STARVED_EVENT, attributes, event.at_ns)
+    add_event(span, semconv.JOIN_STARVED_EVENT, partial(points.of_join_starved, event), event.at_ns)
 
 
 def mark_retry(span: Span, event: AttemptEnded, error: BaseException) -> None:
     """Note on the task that *error* is retried: the task's span itself does not fail for it."""
-    attributes: Attributes = {
-        semconv.ATTEMPT_NUMBER: event.attempt,
-        semconv.RETRY_DELAY_S: event.delay_s,
-        semconv.ERROR_TYPE: error_type(error),
-    }
-    span.add_event(semconv.TASK_RETRY_EVENT, attributes, event.at_ns)
+    add_event(span, semconv.TASK_RETRY_EVENT, partial(points.of_retry, event, error), event.at_ns)
 
 
 def mark_task(span: Span, event: TaskEnded) -> None:
@@ -80,4 +60,4 @@ def mark_task(span: Span, event: TaskEnded) -> None:
 
 def mark_turn_taken(span: Span, event: TurnTaken) -> None:
     """Note on the run how long it waited for those before it on its thread."""
-    span.add_event(semconv.TURN_TAKEN_EVENT, {semconv.WAITED_S: event.waited_ns / 1e9}, event.at_ns)
+    add_event(span, semconv.TURN_TAKEN_EVENT, partial(points.of_turn_taken, event), event.at_ns)

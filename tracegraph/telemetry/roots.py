@@ -10,6 +10,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.telemetry.correlation import report_once
+from tracegraph.telemetry.log_provider import logger_in_use
+from tracegraph.telemetry.mirroring import has_records
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer, TracerProvider
@@ -46,7 +50,15 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
     Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
     """
     spans, context = spans_for_root(started)
-    return [] if spans is None else [spans], context
+    observers: list[Observer] = [] if spans is None else [spans]
+    try:
+        if (logger := logger_in_use()) is not None and has_records():
+            from tracegraph.telemetry.logs import LogsObserver
+
+            observers.append(LogsObserver(logger, context, spans))
+    except Exception as error:  # noqa: BLE001  # the application's logger provider; its spans go on without
+        report_once("runs make no log records", error)
+    return observers, context
 
 
 def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:

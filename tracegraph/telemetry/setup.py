@@ -8,6 +8,8 @@ Where spans go:
   ``_TRACES_`` form) is set.
 - arguments add to that: a store path, the console tree, exporters of your own.
 
+Log records go where ``OTEL_LOGS_EXPORTER`` and the OTLP variables say in the same way; there is no store for them.
+
 ``OTEL_SDK_DISABLED=true`` switches everything off; sampler, resource, limits and batching variables are the
 SDK's own.
 """
@@ -23,12 +25,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.mirroring import Events, use_events
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import LogRecordExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
+    from tracegraph.telemetry.log_lines import LogForm
+    from tracegraph.telemetry.log_setup import LogPipeline
     from tracegraph.telemetry.sinks import Sink
 
 __all__ = ["Telemetry", "setup"]
@@ -49,6 +56,7 @@ class Telemetry:
         self.provider = provider
         self.store_path: Path | None = None
         self._sinks: dict[str, Sink] = {}
+        self._logs: LogPipeline | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -61,6 +69,8 @@ class Telemetry:
         has_flushed = True
         for sink in tuple(self._sinks.values()):
             has_flushed &= sink.processor.force_flush(timeout_ms)
+        if self._logs is not None:
+            has_flushed &= self._logs.force_flush(timeout_ms)
         return has_flushed
 
     def shutdown(self) -> None:
@@ -73,10 +83,14 @@ class Telemetry:
             if _active is self:
                 _active = None
                 use_provider(None, retired=_owned)
+                use_events(None)
             sinks, self._sinks = self._sinks, {}
+            logs, self._logs = self._logs, None
         atexit.unregister(self.shutdown)
         for sink in sinks.values():
             sink.processor.shutdown()
+        if logs is not None:
+            logs.shutdown()
 
     def _add(self, sinks: Sequence[Sink]) -> None:
         assert self.provider is not None  # the disabled handle gets no sinks
@@ -84,6 +98,12 @@ class Telemetry:
             self._sinks[sink.key] = sink
             self.store_path = sink.store_path or self.store_path
             self.provider.add_span_processor(sink.processor)
+
+    def _use_logs(self, pipeline: LogPipeline) -> None:
+        if self._logs is not None and self._logs is not pipeline:
+            self._logs.shutdown()
+        self._logs = pipeline
+        pipeline.open(self.provider)
 
 
 def setup(
@@ -93,8 +113,12 @@ def setup(
     store: bool | str | Path | None = None,
     console: bool = False,
     exporters: Sequence[SpanExporter] | None = None,
+    logs: LogForm | None = None,
+    events: Events | None = None,
+    logger_provider: LoggerProvider | None = None,
+    log_exporters: Sequence[LogRecordExporter] | None = None,
 ) -> Telemetry:
-    """Configure where spans go (see the module's docstring) and return the handle to flush and shut it down.
+    """Configure where spans and log records go (see the module's docstring) and return the handle to flush and shut it down.
 
     Called again, it adds what is asked for and not there yet, and returns the same handle. A tracer provider
     that the application has set is never replaced: the store (unless False) and what other arguments name are
@@ -107,15 +131,25 @@ def setup(
         store: a path: the SQLite store there; True: at its default place; False: none; None: as said above.
         console: print each finished trace as a tree to standard error.
         exporters: more span exporters, each in a batch of its own.
+        logs: write log lines with the fields of the run they come from, as ``json`` or for the ``console``; see
+            :func:`tracegraph.telemetry.log_lines.configure_logs`. None: logging is the application's own.
+        events: where points in time go: ``logs``, ``spans`` or ``dup``, both; else ``TRACEGRAPH_EVENTS``, else ``dup``.
+        logger_provider: use this SDK provider for log records, without making it the global one.
+        log_exporters: more exporters of log records, each in a batch of its own.
 
     Raises:
-        InvalidInputError: ``OTEL_TRACES_EXPORTER`` or the OTLP protocol names something that does not exist, or
-            the application's provider takes no span processors.
+        InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol names something
+            that does not exist, or the application's provider takes no processors.
     """
     global _active  # noqa: PLW0603  # see shutdown()
+    if logs is not None:
+        from tracegraph.telemetry.log_lines import configure_logs
+
+        configure_logs(logs)
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Telemetry(None)
     from tracegraph.telemetry import sinks
+    from tracegraph.telemetry.log_setup import LogPipeline
 
     with _lock:
         handle = _active
@@ -125,8 +159,14 @@ def setup(
         target = (handle and handle.provider) or provider or _application_provider()
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
-        # Made before anything is changed: an unknown name must not leave half a configuration behind.
+        # Both before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
+        if handle is None or events is not None:
+            use_events(events)
+        pipeline = handle._logs if handle is not None else None  # noqa: SLF001  # as above
+        if pipeline is None or not pipeline.feeds(logger_provider):
+            pipeline = LogPipeline(logger_provider)
+        pipeline.plan(log_exporters or (), has_environment=provider is None)
         wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
         if handle is None:
             handle = Telemetry(_own_provider(service_name) if is_ours else target)
@@ -134,6 +174,7 @@ def setup(
             atexit.register(handle.shutdown)
             _active = handle
         handle._add(wanted)  # noqa: SLF001  # as above
+        handle._use_logs(pipeline)  # noqa: SLF001
         return handle
 
 

@@ -10,14 +10,25 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk.trace import SpanProcessor
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.losses import BatchCount
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
-__all__ = ["CONSOLE", "STORE", "Sink", "environment_names", "make_sinks"]
+__all__ = [
+    "CONSOLE",
+    "OTLP_ENTRY_POINTS",
+    "STORE",
+    "Sink",
+    "environment_names",
+    "make_sinks",
+    "otlp_endpoint",
+    "otlp_protocol",
+    "queue_size",
+]
 
 STORE: Final = "tracegraph_sqlite"
 CONSOLE: Final = "tracegraph_console"
@@ -32,7 +43,7 @@ _QUEUE_SIZE: Final = 16_384
 _STORE_DELAY_MS: Final = 1_000
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
 
-_OTLP_ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+OTLP_ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if _endpoint() else [STORE]
+    return [STORE, "otlp"] if otlp_endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -94,17 +105,65 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
 
 def _batched(exporter: SpanExporter, delay_ms: int | None = None) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
-    return BatchSpanProcessor(
-        exporter,
-        max_queue_size=None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else _QUEUE_SIZE,
+    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
+    return _CountingProcessor(
+        _CountingExporter(exporter, count),
+        count,
+        max_queue_size=count.capacity,
         schedule_delay_millis=None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else delay_ms,
     )
+
+
+def queue_size(variable: str) -> int:
+    """Return how many items may wait for an exporter: what *variable* says, else our choice."""
+    try:
+        return int(os.environ[variable])
+    except (KeyError, ValueError):
+        return _QUEUE_SIZE
+
+
+class _CountingProcessor(BatchSpanProcessor):
+    def __init__(self, exporter: SpanExporter, count: BatchCount, **options: Any) -> None:
+        super().__init__(exporter, **options)
+        self._count = count
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
+            self._count.put()
+        super().on_end(span)
+
+    def shutdown(self) -> None:
+        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+        self._count.close()
+
+
+class _CountingExporter(SpanExporter):
+    def __init__(self, exporter: SpanExporter, count: BatchCount) -> None:
+        self._exporter = exporter
+        self._count = count
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._count.take(len(spans))
+        try:
+            result = self._exporter.export(spans)
+        except BaseException:
+            self._count.fail(len(spans))
+            raise
+        if result is not SpanExportResult.SUCCESS:
+            self._count.fail(len(spans))
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
 
 
 def _exporter_class(name: str) -> Any:
     if name in _OURS:
         return _OURS[name]
-    looked_up = _OTLP_ENTRY_POINTS[_otlp_protocol()] if name == "otlp" else name
+    looked_up = OTLP_ENTRY_POINTS[otlp_protocol("TRACES")] if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
     known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
@@ -113,19 +172,26 @@ def _exporter_class(name: str) -> Any:
     )
 
 
-def _otlp_protocol() -> str:
-    """Return the protocol asked for, gRPC if none is, as in OpenTelemetry for Python; but port 4318 speaks HTTP only."""
-    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+def otlp_protocol(signal: str) -> str:
+    """Return the protocol asked for, gRPC if none is, as in OpenTelemetry for Python; but port 4318 speaks HTTP only.
+
+    *signal* is TRACES or LOGS, as in the names of the variables.
+
+    Raises:
+        InvalidInputError: the variable names an unknown protocol.
+    """
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         if protocol := os.environ.get(variable, "").strip().lower():
-            if protocol not in _OTLP_ENTRY_POINTS:
-                raise InvalidInputError(f"{variable} is {protocol!r}; known: {', '.join(_OTLP_ENTRY_POINTS)}")
+            if protocol not in OTLP_ENTRY_POINTS:
+                raise InvalidInputError(f"{variable} is {protocol!r}; known: {', '.join(OTLP_ENTRY_POINTS)}")
             return protocol
     try:
-        port = urlsplit(_endpoint()).port
+        port = urlsplit(otlp_endpoint(signal)).port
     except ValueError:
         port = None
     return "http/protobuf" if port == 4318 else "grpc"
 
 
-def _endpoint() -> str:
-    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""
+def otlp_endpoint(signal: str) -> str:
+    """Return where a signal goes by OTLP, an empty text if nowhere is said."""
+    return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""

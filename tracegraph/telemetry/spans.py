@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, Span, Tracer, get_current_span, set_span_in_context
 
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
@@ -116,6 +116,36 @@ class SpanObserver:
         if call_id is not None and task_id is not None and (call := (self._calls(run_id, task_id) or {}).get(call_id)):
             context = call.span.get_span_context()
         return format_traceparent(context)
+
+    def context_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> Context | None:
+        """Return the context of a call's span while it is open, else of its task's, else of the run's; None after the run's end.
+
+        For signals that must name the span they belong to. At a thing's ``...Started`` its span is there already, at its
+        ``...Ended`` it is over: a task is known for a superstep more, of a call it must be asked in time.
+        """
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        task = run.tasks.get(task_id) if task_id is not None else None
+        if call_id is not None and (call := ((task or run).calls or {}).get(call_id)) is not None:
+            return set_span_in_context(call.span, run.context)
+        if task is not None:
+            return task.context(run)
+        ended = run.context_of(task_id) if task_id is not None else None
+        return run.context if ended is None else set_span_in_context(NonRecordingSpan(ended), run.context)
+
+    def context_of_save(self, run_id: UUID, checkpoint_id: str) -> Context | None:
+        """Return the context of the span that a checkpoint's save is part of: its own, else the superstep's, else the run's."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        put = run.puts.get(checkpoint_id)
+        return run.step_context if put is None else set_span_in_context(put, run.context)
+
+    @property
+    def collapsed(self) -> int:
+        """How many superstep spans the trace had no room for."""
+        return self._collapsed
 
     def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
         """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""
