@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.graphs import SCENARIOS
 from benchmarks.report import Key, Row, print_json, print_table
-from benchmarks.worker import MODES
+from benchmarks.worker import METRICS, MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def main() -> None:
         workers = {
             (library, mode): stack.enter_context(_started(library, mode, is_quick=args.quick))
             for library in args.libraries
-            for mode in MODES
+            for mode in (*MODES, *([METRICS] if library == "tracegraph" else []))
         }
         rows = list(_measured(workers, rounds, args.only, args.clock))
     (print_json if args.json else print_table)(rows)

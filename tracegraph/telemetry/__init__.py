@@ -1,4 +1,4 @@
-"""Telemetry: the events of a run as spans.
+"""Telemetry: the events of a run as spans and metrics.
 
 The library uses the OpenTelemetry API only. An application that has configured the SDK itself needs nothing
 from here; one that has not calls :func:`setup`. Importing this package loads and starts nothing.
@@ -6,7 +6,8 @@ from here; one that has not calls :func:`setup`. Importing this package loads an
 
 from __future__ import annotations
 
+from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.roots import attach_here, observers_for_root, spans_for_root, use_provider
 from tracegraph.telemetry.setup import Telemetry, setup
 
-__all__ = ["Telemetry", "attach_here", "observers_for_root", "setup", "spans_for_root", "use_provider"]
+__all__ = ["Telemetry", "attach_here", "observers_for_root", "setup", "spans_for_root", "use_meter_provider", "use_provider"]

@@ -17,7 +17,7 @@ from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnd
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
 
-__all__ = ["Call"]
+__all__ = ["Call", "model_answer", "model_request"]
 
 _REQUEST_NUMBERS = (
     ("temperature", semconv.REQUEST_TEMPERATURE),
@@ -45,7 +45,7 @@ class Call:
         """Start the span of a call below the span in *context*."""
         match event:
             case ModelStarted():
-                name, kind, attributes = _model_request(event)
+                name, kind, attributes = model_request(event)
             case ToolStarted():
                 name, kind, attributes = _tool_request(event)
             case RetrievalStarted():
@@ -88,7 +88,7 @@ class Call:
             outcome[semconv.RESPONSE_TIME_TO_FIRST_CHUNK] = (self.first_chunk_ns - self.started_ns) / 1e9
         match event:
             case ModelEnded():
-                outcome.update(_model_answer(event.response))
+                outcome.update(model_answer(event.response))
             case RetrievalEnded(documents=list() | tuple() as documents):
                 outcome[semconv.RETRIEVAL_COUNT] = len(documents)
             case ToolEnded() | RetrievalEnded():
@@ -96,7 +96,8 @@ class Call:
         return outcome
 
 
-def _model_request(event: ModelStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+def model_request(event: ModelStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+    """Return the name, kind and attributes of a model call's span, as far as the start of the call tells them."""
     operation = semconv.CHAT if event.is_chat else semconv.TEXT_COMPLETION
     params, metadata = event.params, event.metadata
     attributes: dict[str, AttributeValue] = {semconv.OPERATION_NAME: operation}
@@ -125,7 +126,7 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
     return f"{semconv.EXECUTE_TOOL} {event.name}", SpanKind.INTERNAL, attributes
 
 
-def _model_answer(response: Any) -> dict[str, AttributeValue]:
+def model_answer(response: Any) -> dict[str, AttributeValue]:
     """Return model, finish reason and token counts as far as the answer tells; what it does not tell stays absent, never 0."""
     message = _first_message(response)
     about = _mapping(getattr(message, "response_metadata", None))

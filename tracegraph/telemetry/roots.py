@@ -10,6 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.telemetry.meters import metrics_for_root
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer, TracerProvider
@@ -46,7 +48,9 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
     Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
     """
     spans, context = spans_for_root(started)
-    return [] if spans is None else [spans], context
+    # Not only of runs that are sampled: metrics count them all.
+    metrics = metrics_for_root(started, spans, context)
+    return [observer for observer in (spans, metrics) if observer is not None], context
 
 
 def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:

@@ -129,3 +129,33 @@ JOIN_NAME: Final = "tracegraph.join.name"
 JOIN_TARGET: Final = "tracegraph.join.target"
 JOIN_WAITING_FOR: Final = "tracegraph.join.waiting_for"
 NEXT_NODES: Final = "tracegraph.run.next_nodes"
+
+# Metrics of the GenAI conventions; `run_step` is the proposal that the span follows too.
+METRIC_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
+METRIC_WORKFLOW_INFERENCE_CALLS: Final = "gen_ai.invoke_workflow.inference_calls"
+METRIC_WORKFLOW_TOOL_CALLS: Final = "gen_ai.invoke_workflow.tool_calls"
+METRIC_STEP_DURATION: Final = "gen_ai.run_step.duration"
+METRIC_TOOL_DURATION: Final = "gen_ai.execute_tool.duration"
+METRIC_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
+METRIC_TIME_TO_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"
+METRIC_TIME_PER_OUTPUT_CHUNK: Final = "gen_ai.client.operation.time_per_output_chunk"
+METRIC_OPERATION_INPUT_TOKENS: Final = "gen_ai.client.inference.operation.input_tokens"
+METRIC_OPERATION_OUTPUT_TOKENS: Final = "gen_ai.client.inference.operation.output_tokens"
+METRIC_USAGE_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.input_tokens"
+METRIC_USAGE_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.output_tokens"
+METRIC_USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.cache_read.input_tokens"
+METRIC_USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.cache_write.input_tokens"
+METRIC_USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.reasoning.output_tokens"
+
+# Metrics of ours.
+METRIC_RUNS_ACTIVE: Final = "tracegraph.runs.active"
+METRIC_SUPERSTEP_DURATION: Final = "tracegraph.superstep.duration"
+METRIC_TASK_RETRIES: Final = "tracegraph.task.retries"
+METRIC_CACHE_LOOKUPS: Final = "tracegraph.cache.lookups"
+METRIC_CHECKPOINT_DURATION: Final = "tracegraph.checkpoint.duration"
+METRIC_INTERRUPTS: Final = "tracegraph.interrupts"
+
+# Attributes that only metrics have.
+MODALITY: Final = "gen_ai.token.modality"
+NESTED: Final = "tracegraph.nested"
+"""True on what is measured of a run inside another; else absent."""

@@ -117,6 +117,20 @@ class SpanObserver:
             context = call.span.get_span_context()
         return format_traceparent(context)
 
+    def context_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> Context | None:
+        """Return a context whose current span is the open one of a call, else of its task, else of the run.
+
+        None after the run's end. What other signals record with it, they record of that span.
+        """
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        task = run.tasks.get(task_id) if task_id is not None else None
+        call = ((task or run).calls or {}).get(call_id) if call_id is not None else None
+        if call is not None:
+            return set_span_in_context(call.span, run.context)
+        return run.context if task is None else set_span_in_context(task.span, run.context)
+
     def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
         """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""
         if self._runs:
