@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.attributes import error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
@@ -21,6 +22,23 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_write.input_tokens",  # released as cache_creation
     "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.token.modality",
+}
+METRICS_AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
+    "gen_ai.client.inference.operation.input_tokens",
+    "gen_ai.client.inference.operation.output_tokens",
+    "gen_ai.client.inference.usage.cache_read.input_tokens",
+    "gen_ai.client.inference.usage.cache_write.input_tokens",
+    "gen_ai.client.inference.usage.input_tokens",
+    "gen_ai.client.inference.usage.output_tokens",
+    "gen_ai.client.inference.usage.reasoning.output_tokens",
+    "gen_ai.client.operation.time_per_output_chunk",
+    "gen_ai.client.operation.time_to_first_chunk",
+    "gen_ai.execute_tool.duration",
+    "gen_ai.invoke_workflow.duration",
+    "gen_ai.invoke_workflow.inference_calls",  # a proposal, as the next two
+    "gen_ai.invoke_workflow.tool_calls",
+    "gen_ai.run_step.duration",
 }
 
 
@@ -33,7 +51,8 @@ def test_no_name_is_written_twice() -> None:
 
 def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     """No attribute of ours squats on a public namespace."""
-    dotted = {value for value in NAMES.values() if "." in value} - {semconv.SCOPE_VERSION, semconv.SCHEMA_URL}
+    dotted = {value for key, value in NAMES.items() if "." in value and not key.startswith("METRIC_")}
+    dotted -= {semconv.SCOPE_VERSION, semconv.SCHEMA_URL}
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
@@ -43,6 +62,14 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     }
 
     assert dotted - ours - known <= AHEAD_OF_THE_INSTALLED_CONVENTIONS
+
+
+def test_metrics_are_the_conventions_or_in_our_own_namespace() -> None:
+    """The same for instruments."""
+    public = {value for key, value in NAMES.items() if key.startswith("METRIC_") and not value.startswith("tracegraph.")}
+    known = {value for key, value in vars(gen_ai_metrics).items() if key.isupper() and isinstance(value, str)}
+
+    assert public - known <= METRICS_AHEAD_OF_THE_INSTALLED_CONVENTIONS
 
 
 def test_schema_url_is_a_published_one() -> None:

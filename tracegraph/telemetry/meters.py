@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracegraph.telemetry.metrics import MetricsObserver
     from tracegraph.telemetry.spans import SpanObserver
 
-__all__ = ["metrics_for_root", "use_meter_provider"]
+__all__ = ["is_real", "metrics_for_root", "use_meter_provider"]
 
 _PROVIDER_VARIABLE = "OTEL_PYTHON_METER_PROVIDER"
 
@@ -59,6 +59,14 @@ def metrics_for_root(started: RunStarted, spans: SpanObserver | None, context: C
     return MetricsObserver.open(started, instruments, spans, context)
 
 
+def is_real(provider: MeterProvider) -> bool:
+    """Say whether *provider* measures anything.
+
+    Those that the API itself brings do not: NoOpMeterProvider, and the stand-in for one that is yet to be set.
+    """
+    return not type(provider).__module__.startswith("opentelemetry.metrics")
+
+
 def _may_have_provider() -> bool:
     return "opentelemetry.metrics" in sys.modules or _Choice.provider is not None or _PROVIDER_VARIABLE in os.environ
 
@@ -73,8 +81,7 @@ def _instruments() -> Instruments | None:
         return None
     if (cached := _Choice.instruments) is not None and cached[0] is provider:
         return cached[1]
-    # Those that the API itself brings do nothing: NoOpMeterProvider, and the stand-in for one that is yet to be set.
-    if type(provider).__module__.startswith("opentelemetry.metrics"):
+    if not is_real(provider):
         return None
     with _lock:
         made = _made.get(provider)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry import otlp
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -32,8 +32,6 @@ _QUEUE_SIZE: Final = 16_384
 _STORE_DELAY_MS: Final = 1_000
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
 
-_OTLP_ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-
 
 @dataclass(frozen=True, slots=True)
 class Sink:
@@ -48,7 +46,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if _endpoint() else [STORE]
+    return [STORE, "otlp"] if otlp.endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -104,28 +102,10 @@ def _batched(exporter: SpanExporter, delay_ms: int | None = None) -> BatchSpanPr
 def _exporter_class(name: str) -> Any:
     if name in _OURS:
         return _OURS[name]
-    looked_up = _OTLP_ENTRY_POINTS[_otlp_protocol()] if name == "otlp" else name
+    looked_up = otlp.entry_point_name("TRACES") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
     known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(
         f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
     )
-
-
-def _otlp_protocol() -> str:
-    """Return the protocol asked for, gRPC if none is, as in OpenTelemetry for Python; but port 4318 speaks HTTP only."""
-    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        if protocol := os.environ.get(variable, "").strip().lower():
-            if protocol not in _OTLP_ENTRY_POINTS:
-                raise InvalidInputError(f"{variable} is {protocol!r}; known: {', '.join(_OTLP_ENTRY_POINTS)}")
-            return protocol
-    try:
-        port = urlsplit(_endpoint()).port
-    except ValueError:
-        port = None
-    return "http/protobuf" if port == 4318 else "grpc"
-
-
-def _endpoint() -> str:
-    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""
