@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracegraph.telemetry.metrics import MetricsObserver
     from tracegraph.telemetry.spans import SpanObserver
 
-__all__ = ["is_real", "metrics_for_root", "use_meter_provider"]
+__all__ = ["is_real", "is_stand_in", "metrics_for_root", "use_meter_provider"]
 
 _PROVIDER_VARIABLE = "OTEL_PYTHON_METER_PROVIDER"
 
@@ -26,7 +26,6 @@ class _Choice:
     """Which provider runs use, if not the global one; and the instruments last used."""
 
     provider: MeterProvider | None = None
-    retired: MeterProvider | None = None
     instruments: tuple[Any, Instruments] | None = None
 
 
@@ -35,13 +34,9 @@ _made: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()
 """The SDK exports an instrument that is made twice twice, so each provider's are kept for as long as it lives."""
 
 
-def use_meter_provider(provider: MeterProvider | None, *, retired: MeterProvider | None = None) -> None:
-    """Measure later runs with *provider* rather than the global one (``None``: the global one again).
-
-    Runs are not measured at all while *retired*, a provider that was shut down, is still the global one.
-    """
+def use_meter_provider(provider: MeterProvider | None) -> None:
+    """Measure later runs with *provider* rather than the global one (``None``: the global one again)."""
     _Choice.provider = provider
-    _Choice.retired = retired
 
 
 def metrics_for_root(started: RunStarted, spans: SpanObserver | None, context: Context | None) -> MetricsObserver | None:
@@ -59,12 +54,14 @@ def metrics_for_root(started: RunStarted, spans: SpanObserver | None, context: C
     return MetricsObserver.open(started, instruments, spans, context)
 
 
-def is_real(provider: MeterProvider) -> bool:
-    """Say whether *provider* measures anything.
+def is_stand_in(provider: MeterProvider) -> bool:
+    """Say whether *provider* is one of those that the API itself brings: they do nothing, or wait for another to be set."""
+    return type(provider).__module__.startswith("opentelemetry.metrics")
 
-    Those that the API itself brings do not: NoOpMeterProvider, and the stand-in for one that is yet to be set.
-    """
-    return not type(provider).__module__.startswith("opentelemetry.metrics")
+
+def is_real(provider: MeterProvider) -> bool:
+    """Say whether *provider* measures anything: no stand-in, nor one that setup() made and shut down."""
+    return not (getattr(provider, "is_retired", False) or is_stand_in(provider))
 
 
 def _may_have_provider() -> bool:
@@ -77,12 +74,10 @@ def _instruments() -> Instruments | None:
     provider = _Choice.provider
     if provider is None:
         provider = metrics.get_meter_provider()
-    if provider is _Choice.retired:
+    if not is_real(provider):
         return None
     if (cached := _Choice.instruments) is not None and cached[0] is provider:
         return cached[1]
-    if not is_real(provider):
-        return None
     with _lock:
         made = _made.get(provider)
         if made is None:

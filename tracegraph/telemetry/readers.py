@@ -15,7 +15,7 @@ from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetr
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
-from tracegraph.telemetry.meters import is_real
+from tracegraph.telemetry.meters import is_real, is_stand_in, use_meter_provider
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -36,7 +36,10 @@ def environment_names() -> list[str]:
 
 
 class OwnMeterProvider(MeterProvider):
-    """One that :func:`tracegraph.telemetry.setup` made, and may replace when it is shut down."""
+    """One that :func:`tracegraph.telemetry.setup` made."""
+
+    is_retired = False
+    """It was shut down, so runs are not to be measured with it."""
 
 
 def has_application_provider() -> bool:
@@ -46,9 +49,7 @@ def has_application_provider() -> bool:
 
 
 class Meters:
-    """A meter provider made here, with what it is read by; the global one too, if none was set before.
-
-    OpenTelemetry allows that once a process: after a shutdown the global one stays the old one, which measures nothing.
+    """A meter provider made here, with what it is read by.
 
     Raises:
         InvalidInputError: a name is no installed exporter, or the Prometheus endpoint cannot be opened.
@@ -64,11 +65,18 @@ class Meters:
         readers = [self._prometheus_reader()] if _PROMETHEUS in names else []
         readers.extend(made if isinstance(made, MetricReader) else PeriodicExportingMetricReader(made) for made in exporters)
         self.provider = OwnMeterProvider(readers, resource, shutdown_on_exit=False)
-        if not is_real(metrics.get_meter_provider()):
+
+    def use(self) -> None:
+        """Measure later runs with it, and make it the global one if there is none yet.
+
+        OpenTelemetry allows the latter once a process: after a shutdown the global one stays the old one.
+        """
+        if is_stand_in(metrics.get_meter_provider()):
             metrics.set_meter_provider(self.provider)
+        use_meter_provider(self.provider)
 
     def force_flush(self, timeout_ms: int) -> bool:
-        """Export what was measured until now; return whether all of it went out."""
+        """Export what was measured until now; return False if a reader failed. An exporter that did only logs it."""
         try:
             return self.provider.force_flush(timeout_ms)
         except Exception:  # noqa: BLE001  # the SDK's way to say that a reader failed, which it has logged
@@ -76,6 +84,7 @@ class Meters:
 
     def shutdown(self) -> None:
         """Export what was measured until now, stop the readers and close the endpoint."""
+        self.provider.is_retired = True
         with suppress(Exception):  # as above
             self.provider.shutdown()
         server, self._server = self._server, None

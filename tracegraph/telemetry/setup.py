@@ -78,7 +78,7 @@ class Telemetry:
         self.shutdown()
 
     def force_flush(self, timeout_ms: int = 30_000) -> bool:
-        """Export what is waiting; return whether all of it went out."""
+        """Export what is waiting; return whether all of it went out, as far as the SDK tells: of metrics it does not."""
         has_flushed = True
         for sink in tuple(self._sinks.values()):
             has_flushed &= sink.processor.force_flush(timeout_ms)
@@ -98,7 +98,7 @@ class Telemetry:
                 use_provider(None, retired=_owned)
             meters, self._meters = self._meters, None
             if meters is not None:
-                use_meter_provider(None, retired=meters.provider)
+                use_meter_provider(None)
             sinks, self._sinks = self._sinks, {}
         atexit.unregister(self.shutdown)
         for sink in sinks.values():
@@ -116,7 +116,7 @@ class Telemetry:
     def _measure(self, meters: Meters | None) -> None:
         if meters is not None:
             self._meters = meters
-            use_meter_provider(meters.provider)
+            meters.use()
 
 
 def setup(
