@@ -60,8 +60,9 @@ class OtlpReceiver:
 
     @property
     def metric_names(self) -> set[str]:
-        """Names of all instruments received."""
-        return {m.name for r in self.metrics for rm in r.resource_metrics for sm in rm.scope_metrics for m in sm.metrics}
+        """Names of all instruments received, but for what the SDK says of itself: its lower versions always do."""
+        names = {m.name for r in self.metrics for rm in r.resource_metrics for sm in rm.scope_metrics for m in sm.metrics}
+        return {name for name in names if not name.startswith("otel.sdk.")}
 
     @property
     def resource(self) -> dict[str, str]:
