@@ -96,7 +96,8 @@ def test_otlp_endpoint_gets_metrics_as_well(tmp_path: Path, http: OtlpReceiver) 
     assert http.metric_names == RECORDED
     resource = http.metrics[0].resource_metrics[0].resource
     assert {kv.key: kv.value.string_value for kv in resource.attributes}["service.name"] == "mine"
-    assert http.metrics[0].resource_metrics[0].scope_metrics[0].schema_url.startswith("https://opentelemetry.io/schemas/")
+    (ours,) = [found for found in http.metrics[0].resource_metrics[0].scope_metrics if found.scope.name == "tracegraph"]
+    assert ours.schema_url.startswith("https://opentelemetry.io/schemas/")
 
 
 def test_metrics_variables_win_over_those_for_all(tmp_path: Path, http: OtlpReceiver) -> None:
