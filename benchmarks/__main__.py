@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import Key, Row, print_json, print_table
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.worker import MODES
+from benchmarks.worker import METRICS, MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,9 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
     parser.add_argument("--libraries", nargs="+", default=["tracegraph", "langgraph"], help="libraries to measure")
-    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES, help="with which tracing (default all)")
+    parser.add_argument(
+        "--modes", nargs="+", default=[*MODES, METRICS], choices=[*MODES, METRICS], help="with which telemetry (default all)"
+    )
     args = parser.parse_args()
     rounds = args.rounds or (2 if args.quick else 5)
     with ExitStack() as stack:
@@ -37,6 +39,7 @@ def main() -> None:
             (library, mode): stack.enter_context(_started(library, mode, is_quick=args.quick))
             for library in args.libraries
             for mode in args.modes
+            if mode != METRICS or library == "tracegraph"
         }
         rows = list(_measured(workers, rounds, args.only, args.clock))
     (print_json if args.json else print_table)(rows)

@@ -25,6 +25,7 @@ HEADS = {
     ("tracegraph", "untraced"): "tg",
     ("tracegraph", "sampled out"): "tg off",
     ("tracegraph", "traced"): "tg traced",
+    ("tracegraph", "traced + metrics"): "+metrics",
 }
 LEGEND = (
     "Microseconds per unit (first part: until it was there), medians, by the {clock} clock. x: times faster. "
@@ -73,6 +74,7 @@ class Row:
         return {
             "untraced x": self.ratio(BASE, (ours, "untraced")),
             "off/untraced": off / plain if off and plain else None,
+            "metrics/traced": self.ratio((ours, "traced + metrics"), (ours, "traced")),
             "traced x lg": self.ratio(BASE, (ours, "traced")),
             "traced x lg+oi": self.ratio(OPENINFERENCE, (ours, "traced")),
         }

@@ -1,4 +1,4 @@
-"""Telemetry: the events of a run as spans and log records, and log lines that say where in a run they come from.
+"""Telemetry: the events of a run as spans, metrics and log records, and log lines that say where in a run they come from.
 
 The library uses the OpenTelemetry API only. An application that has configured the SDK itself needs nothing
 from here; one that has not calls :func:`setup`. Importing this package loads and starts nothing.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from tracegraph.telemetry.correlation import RUN_FIELDS, RunFieldsFilter, add_run_fields, run_fields
 from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
 from tracegraph.telemetry.log_provider import use_logger_provider
+from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.roots import attach_here, observers_for_root, spans_for_root, use_provider
 from tracegraph.telemetry.setup import Telemetry, setup
 
@@ -25,5 +26,6 @@ __all__ = [
     "setup",
     "spans_for_root",
     "use_logger_provider",
+    "use_meter_provider",
     "use_provider",
 ]

@@ -18,9 +18,10 @@ from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, Readable
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry import otlp
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.sinks import OTLP_ENTRY_POINTS, otlp_endpoint, otlp_protocol, queue_size
+from tracegraph.telemetry.sinks import queue_size
 
 __all__ = ["LogPipeline"]
 
@@ -104,11 +105,11 @@ def _has_application_provider() -> bool:
 def _environment_names() -> list[str]:
     if named := os.environ.get(_VARIABLE, "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return ["otlp"] if otlp_endpoint("LOGS") else []
+    return ["otlp"] if otlp.endpoint("LOGS") else []
 
 
 def _exporter_class(name: str) -> Any:
-    looked_up = OTLP_ENTRY_POINTS[otlp_protocol("LOGS")] if name == "otlp" else name
+    looked_up = otlp.entry_point_name("LOGS") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
     known = sorted({"otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph.telemetry.correlation import report_once
 from tracegraph.telemetry.log_provider import logger_in_use
+from tracegraph.telemetry.meters import metrics_for_root
 from tracegraph.telemetry.mirroring import has_records
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
     Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
     """
     spans, context = spans_for_root(started)
-    observers: list[Observer] = [] if spans is None else [spans]
+    # Metrics and records are not only of runs that are sampled: metrics count them all.
+    metrics = metrics_for_root(started, spans, context)
+    observers: list[Observer] = [observer for observer in (spans, metrics) if observer is not None]
     try:
         if (logger := logger_in_use()) is not None and has_records():
             from tracegraph.telemetry.logs import LogsObserver

@@ -8,6 +8,12 @@ Where spans go:
   ``_TRACES_`` form) is set.
 - arguments add to that: a store path, the console tree, exporters of your own.
 
+Where metrics go, if the application has set no meter provider of its own:
+
+- ``OTEL_METRICS_EXPORTER`` set: to what it names: ``otlp``, ``console``, ``prometheus`` (an HTTP endpoint, on the loopback
+  interface unless ``OTEL_EXPORTER_PROMETHEUS_HOST`` says otherwise), another entry point's name, ``none``.
+- not set: by OTLP if ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or its ``_METRICS_`` form) is set, else nowhere, and nothing is measured.
+
 Log records go where ``OTEL_LOGS_EXPORTER`` and the OTLP variables say in the same way; there is no store for them.
 
 ``OTEL_SDK_DISABLED=true`` switches everything off; sampler, resource, limits and batching variables are the
@@ -25,17 +31,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.mirroring import Events, use_events
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import LogRecordExporter
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from tracegraph.telemetry.log_lines import LogForm
     from tracegraph.telemetry.log_setup import LogPipeline
+    from tracegraph.telemetry.readers import Meters
     from tracegraph.telemetry.sinks import Sink
 
 __all__ = ["Telemetry", "setup"]
@@ -57,6 +67,17 @@ class Telemetry:
         self.store_path: Path | None = None
         self._sinks: dict[str, Sink] = {}
         self._logs: LogPipeline | None = None
+        self._meters: Meters | None = None
+
+    @property
+    def meter_provider(self) -> MeterProvider | None:
+        """The meter provider that :func:`setup` made, None if it made none."""
+        return None if self._meters is None else self._meters.provider
+
+    @property
+    def prometheus_url(self) -> str | None:
+        """Where Prometheus can read the metrics, None if ``OTEL_METRICS_EXPORTER`` does not name it."""
+        return None if self._meters is None else self._meters.prometheus_url
 
     def __enter__(self) -> Self:
         return self
@@ -65,12 +86,14 @@ class Telemetry:
         self.shutdown()
 
     def force_flush(self, timeout_ms: int = 30_000) -> bool:
-        """Export what is waiting; return whether all of it went out."""
+        """Export what is waiting; return whether all of it went out, as far as the SDK tells: of metrics it does not."""
         has_flushed = True
         for sink in tuple(self._sinks.values()):
             has_flushed &= sink.processor.force_flush(timeout_ms)
         if self._logs is not None:
             has_flushed &= self._logs.force_flush(timeout_ms)
+        if self._meters is not None:
+            has_flushed &= self._meters.force_flush(timeout_ms)
         return has_flushed
 
     def shutdown(self) -> None:
@@ -84,6 +107,9 @@ class Telemetry:
                 _active = None
                 use_provider(None, retired=_owned)
                 use_events(None)
+            meters, self._meters = self._meters, None
+            if meters is not None:
+                use_meter_provider(None)
             sinks, self._sinks = self._sinks, {}
             logs, self._logs = self._logs, None
         atexit.unregister(self.shutdown)
@@ -91,6 +117,8 @@ class Telemetry:
             sink.processor.shutdown()
         if logs is not None:
             logs.shutdown()
+        if meters is not None:
+            meters.shutdown()
 
     def _add(self, sinks: Sequence[Sink]) -> None:
         assert self.provider is not None  # the disabled handle gets no sinks
@@ -105,6 +133,11 @@ class Telemetry:
         self._logs = pipeline
         pipeline.open(self.provider)
 
+    def _measure(self, meters: Meters | None) -> None:
+        if meters is not None:
+            self._meters = meters
+            meters.use()
+
 
 def setup(
     *,
@@ -118,15 +151,16 @@ def setup(
     logger_provider: LoggerProvider | None = None,
     log_exporters: Sequence[LogRecordExporter] | None = None,
 ) -> Telemetry:
-    """Configure where spans and log records go (see the module's docstring) and return the handle to flush and shut it down.
+    """Configure where spans, metrics and log records go (see the module's docstring); return the handle to flush and close it.
 
     Called again, it adds what is asked for and not there yet, and returns the same handle. A tracer provider
     that the application has set is never replaced: the store (unless False) and what other arguments name are
-    added to it, while the environment's exporters are taken to be that application's own doing.
+    added to it, while the environment's exporters are taken to be that application's own doing. Nor is a meter provider
+    that it has set.
 
     Args:
         provider: use this SDK provider for tracegraph's spans, without making it the global one; nothing is
-            added to it but what other arguments name.
+            added to it but what other arguments name, and no meter provider is made.
         service_name: ``service.name`` of a provider made here; else ``OTEL_SERVICE_NAME``, else ``tracegraph``.
         store: a path: the SQLite store there; True: at its default place; False: none; None: as said above.
         console: print each finished trace as a tree to standard error.
@@ -138,8 +172,9 @@ def setup(
         log_exporters: more exporters of log records, each in a batch of its own.
 
     Raises:
-        InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol names something
-            that does not exist, or the application's provider takes no processors.
+        InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_METRICS_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol
+            names something that does not exist, the application's provider takes no processors, or the Prometheus endpoint
+            cannot be opened.
     """
     global _active  # noqa: PLW0603  # see shutdown()
     if logs is not None:
@@ -149,7 +184,6 @@ def setup(
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Telemetry(None)
     from tracegraph.telemetry import sinks
-    from tracegraph.telemetry.log_setup import LogPipeline
 
     with _lock:
         handle = _active
@@ -159,15 +193,19 @@ def setup(
         target = (handle and handle.provider) or provider or _application_provider()
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
-        # Both before anything is changed: an unknown name must not leave half a configuration behind.
+        # All of it before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
         if handle is None or events is not None:
             use_events(events)
-        pipeline = handle._logs if handle is not None else None  # noqa: SLF001  # as above
-        if pipeline is None or not pipeline.feeds(logger_provider):
-            pipeline = LogPipeline(logger_provider)
-        pipeline.plan(log_exporters or (), has_environment=provider is None)
-        wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
+        pipeline = _log_pipeline(handle, logger_provider, log_exporters or (), has_environment=provider is None)
+        has_meters = handle is not None and handle.meter_provider is not None
+        meters = None if has_meters or provider is not None else _meters(target, service_name)
+        try:
+            wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
+        except BaseException:
+            if meters is not None:
+                meters.shutdown()
+            raise
         if handle is None:
             handle = Telemetry(_own_provider(service_name) if is_ours else target)
             use_provider(provider)
@@ -175,7 +213,25 @@ def setup(
             _active = handle
         handle._add(wanted)  # noqa: SLF001  # as above
         handle._use_logs(pipeline)  # noqa: SLF001
+        handle._measure(meters)  # noqa: SLF001  # as above
         return handle
+
+
+def _log_pipeline(
+    handle: Telemetry | None,
+    provider: LoggerProvider | None,
+    exporters: Sequence[LogRecordExporter],
+    *,
+    has_environment: bool,
+) -> LogPipeline:
+    """Return the handle's pipeline of log records, or a new one if *provider* is another one than it feeds."""
+    from tracegraph.telemetry.log_setup import LogPipeline
+
+    pipeline = handle._logs if handle is not None else None  # noqa: SLF001  # as in setup()
+    if pipeline is None or not pipeline.feeds(provider):
+        pipeline = LogPipeline(provider)
+    pipeline.plan(exporters, has_environment=has_environment)
+    return pipeline
 
 
 def _application_provider() -> TracerProvider | None:
@@ -193,18 +249,33 @@ def _application_provider() -> TracerProvider | None:
     return found  # type: ignore[no-any-return]  # it quacks like the SDK's
 
 
+def _meters(target: Any, service_name: str | None) -> Meters | None:
+    """Return a meter provider with the readers that the environment asks for, if any; of the same service as the spans."""
+    from tracegraph.telemetry import readers
+
+    names = readers.environment_names()
+    if not names or readers.has_application_provider():
+        return None
+    return readers.Meters(names, getattr(target, "resource", None) or _resource(service_name))
+
+
 def _own_provider(service_name: str | None) -> TracerProvider:
     """Return the provider made here; make it and set it as the global one the first time."""
     global _owned  # noqa: PLW0603  # see _owned
     if _owned is None:
         from opentelemetry import trace
-        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        resource = Resource.create()
-        if service_name is not None or str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-            resource = resource.merge(Resource({SERVICE_NAME: service_name or "tracegraph"}))
         # The handle shuts its exporters down itself when the process ends.
-        _owned = TracerProvider(resource=resource, shutdown_on_exit=False)
+        _owned = TracerProvider(resource=_resource(service_name), shutdown_on_exit=False)
         trace.set_tracer_provider(_owned)
     return _owned  # type: ignore[no-any-return]  # Any, because the SDK is not imported at the top
+
+
+def _resource(service_name: str | None) -> Resource:
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+
+    resource = Resource.create()
+    if service_name is not None or str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: service_name or "tracegraph"}))
+    return resource

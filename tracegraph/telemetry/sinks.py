@@ -8,25 +8,22 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry import otlp
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
 __all__ = [
     "CONSOLE",
-    "OTLP_ENTRY_POINTS",
     "STORE",
     "Sink",
     "environment_names",
     "make_sinks",
-    "otlp_endpoint",
-    "otlp_protocol",
     "queue_size",
 ]
 
@@ -43,8 +40,6 @@ _QUEUE_SIZE: Final = 16_384
 _STORE_DELAY_MS: Final = 1_000
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
 
-OTLP_ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-
 
 @dataclass(frozen=True, slots=True)
 class Sink:
@@ -59,7 +54,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if otlp_endpoint("TRACES") else [STORE]
+    return [STORE, "otlp"] if otlp.endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -163,35 +158,10 @@ class _CountingExporter(SpanExporter):
 def _exporter_class(name: str) -> Any:
     if name in _OURS:
         return _OURS[name]
-    looked_up = OTLP_ENTRY_POINTS[otlp_protocol("TRACES")] if name == "otlp" else name
+    looked_up = otlp.entry_point_name("TRACES") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
     known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(
         f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
     )
-
-
-def otlp_protocol(signal: str) -> str:
-    """Return the protocol asked for, gRPC if none is, as in OpenTelemetry for Python; but port 4318 speaks HTTP only.
-
-    *signal* is TRACES or LOGS, as in the names of the variables.
-
-    Raises:
-        InvalidInputError: the variable names an unknown protocol.
-    """
-    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        if protocol := os.environ.get(variable, "").strip().lower():
-            if protocol not in OTLP_ENTRY_POINTS:
-                raise InvalidInputError(f"{variable} is {protocol!r}; known: {', '.join(OTLP_ENTRY_POINTS)}")
-            return protocol
-    try:
-        port = urlsplit(otlp_endpoint(signal)).port
-    except ValueError:
-        port = None
-    return "http/protobuf" if port == 4318 else "grpc"
-
-
-def otlp_endpoint(signal: str) -> str:
-    """Return where a signal goes by OTLP, an empty text if nowhere is said."""
-    return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""

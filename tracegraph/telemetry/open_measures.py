@@ -1,0 +1,169 @@
+"""What of a run is being measured: since when each open thing is, and what will be recorded of it.
+
+The times are those of the events that start and end the spans, so a span and its measurement always agree.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Histogram
+
+from tracegraph.events import ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
+from tracegraph.telemetry import semconv
+from tracegraph.telemetry.failure import error_type, is_failure
+from tracegraph.telemetry.instruments import Instruments
+from tracegraph.telemetry.model_calls import model_answer, model_request
+from tracegraph.telemetry.open_spans import Attributes
+
+__all__ = ["CallMeasure", "RunMeasure", "TaskMeasure", "outcome_of"]
+
+_REQUEST = (semconv.OPERATION_NAME, semconv.PROVIDER_NAME, semconv.REQUEST_MODEL)
+"""What of a model call's span names the kind of call, and not the one call."""
+
+
+def outcome_of(error: BaseException | None) -> Attributes:
+    """Return what a measurement says of how a call ended, as its span does: nothing if it ended well.
+
+    >>> outcome_of(None), outcome_of(TimeoutError())
+    ({}, {'error.type': 'TimeoutError'})
+    """
+    if error is None:
+        return {}
+    return {semconv.ERROR_TYPE: error_type(error)} if is_failure(error) else {semconv.CALL_STATUS: "interrupted"}
+
+
+class CallMeasure:
+    """An open call of a model, tool or retriever."""
+
+    __slots__ = ("_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_started_ns", "context")
+
+    def __init__(
+        self, duration: Histogram, attributes: Attributes, at_ns: int, context: Context, instruments: Instruments
+    ) -> None:
+        self.context = context
+        self._duration = duration
+        self._attributes = attributes
+        self._instruments = instruments
+        self._started_ns = at_ns
+        self._first_chunk_ns = 0
+        self._last_chunk_ns = 0
+
+    @classmethod
+    def open(
+        cls,
+        event: ModelStarted | ToolStarted | RetrievalStarted,
+        around: Attributes,
+        context: Context,
+        instruments: Instruments,
+    ) -> CallMeasure:
+        """Begin to measure a call made in the graph and node that *around* names."""
+        match event:
+            case ModelStarted():
+                _, _, asked = model_request(event)
+                attributes = around | {name: asked[name] for name in _REQUEST if name in asked}
+            case RetrievalStarted():
+                attributes = around | {semconv.OPERATION_NAME: semconv.RETRIEVAL}
+            case ToolStarted():
+                attributes = around | {semconv.TOOL_NAME: event.name, semconv.TOOL_TYPE: "function"}
+                return cls(instruments.tool_duration, attributes, event.at_ns, context, instruments)
+        return cls(instruments.operation_duration, attributes, event.at_ns, context, instruments)
+
+    def chunk(self, event: ModelToken) -> None:
+        """Measure the time since the chunk before; the first one waits for the call's end, which tells more of it."""
+        if self._first_chunk_ns == 0:
+            self._first_chunk_ns = event.at_ns
+        else:
+            gap_s = (event.at_ns - self._last_chunk_ns) / 1e9
+            self._instruments.time_per_output_chunk.record(gap_s, self._attributes, self.context)
+        self._last_chunk_ns = event.at_ns
+
+    def close(self, at_ns: int, outcome: Attributes, response: object = None) -> None:
+        """Record how long the call took and, of a model's *response*, what it used."""
+        attributes, context = self._attributes, self.context
+        answer = model_answer(response) if response is not None else {}
+        if (model := answer.get(semconv.RESPONSE_MODEL)) is not None:
+            attributes = {**attributes, semconv.RESPONSE_MODEL: model}
+        if answer:
+            self._record_tokens(answer, attributes)
+        attributes = attributes | outcome
+        if self._first_chunk_ns:
+            waited_s = (self._first_chunk_ns - self._started_ns) / 1e9
+            self._instruments.time_to_first_chunk.record(waited_s, attributes, context)
+        self._duration.record((at_ns - self._started_ns) / 1e9, attributes, context)
+
+    def _record_tokens(self, answer: Attributes, attributes: Attributes) -> None:
+        # Answers tell totals, and not always of which modality they are.
+        with_modality = {**attributes, semconv.MODALITY: "unknown"}
+        for name, counter in self._instruments.usage.items():
+            count = answer.get(name)
+            if isinstance(count, int) and count > 0:
+                counter.add(count, with_modality, self.context)
+        for name, histogram in self._instruments.operation_tokens.items():
+            count = answer.get(name)
+            if isinstance(count, int) and count >= 0:
+                histogram.record(count, attributes, self.context)
+
+
+class TaskMeasure:
+    """An open task, and what its code has started."""
+
+    __slots__ = ("calls", "children", "context", "node", "started_ns")
+
+    def __init__(self, node: str, at_ns: int, context: Context) -> None:
+        self.node = node
+        self.started_ns = at_ns
+        self.context = context
+        self.calls: dict[UUID, CallMeasure] | None = None
+        self.children: list[UUID] | None = None
+        """Ids of the runs that this task's code started, ended ones included."""
+
+
+class RunMeasure:
+    """An open run and everything open in it that is no run of its own."""
+
+    __slots__ = (
+        "_nodes", "_steps", "attributes", "calls", "context", "inference_calls", "is_nested", "parent_id", "puts", "started_ns",
+        "step_ns", "tasks", "tool_calls",
+    )  # fmt: skip
+
+    def __init__(self, event: RunStarted, context: Context, *, is_nested: bool) -> None:
+        self.context = context
+        self.started_ns = event.at_ns
+        self.parent_id = event.parent_run_id
+        self.is_nested = is_nested
+        self.attributes: Attributes = {}
+        """What names the graph, on everything that is measured in the run."""
+        if event.workflow_name is not None:
+            self.attributes[semconv.WORKFLOW_NAME] = event.workflow_name
+        self.tasks: dict[str, TaskMeasure] = {}
+        self.calls: dict[UUID, CallMeasure] | None = None
+        self.puts: dict[str, int] = {}
+        """Checkpoint id -> when its save began."""
+        self.step_ns: int | None = None
+        self.inference_calls = 0
+        self.tool_calls = 0
+        self._nodes: dict[tuple[str, str | None], Attributes] = {}
+        self._steps: dict[str, Attributes] = {}
+
+    def of_run(self) -> Attributes:
+        """Return the attributes of what is measured of the run itself."""
+        return {**self.attributes, semconv.NESTED: True} if self.is_nested else self.attributes
+
+    def of_node(self, node: str, status: str | None = None) -> Attributes:
+        """Return what names the graph and *node*, and how a task of it ended; put together once, so never to be changed."""
+        key = (node, status)
+        made = self._nodes.get(key)
+        if made is None:
+            made = self._nodes[key] = {**self.attributes, semconv.STEP_NAME: node}
+            if status is not None:
+                made[semconv.TASK_STATUS] = status
+        return made
+
+    def of_superstep(self, status: str) -> Attributes:
+        """Return what names the graph, and how a superstep ended; put together once, as above."""
+        made = self._steps.get(status)
+        if made is None:
+            made = self._steps[status] = {**self.attributes, semconv.SUPERSTEP_STATUS: status}
+        return made
