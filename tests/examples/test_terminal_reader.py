@@ -153,7 +153,8 @@ def test_ctrl_c_stops_the_run(environment: dict[str, str]) -> None:
 
     assert (running.returncode, err) == (130, "")
     (run,) = [span for span in stored(trace_id, environment) if span["name"] == "invoke_workflow briefing"]
-    assert run["attributes"]["tracegraph.run.status"] == "cancelled"
+    # Either reaches the run first: the cancellation of the reader that pulls, or the end of the block around it.
+    assert run["attributes"]["tracegraph.run.status"] in {"cancelled", "abandoned"}
 
 
 def test_the_error_of_a_run_is_one_line(environment: dict[str, str]) -> None:

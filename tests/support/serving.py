@@ -17,7 +17,7 @@ __all__ = ["serving"]
 async def serving(app: Any) -> AsyncIterator[str]:
     """Serve *app* on this event loop and yield its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # pytest has its own
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]  # the event loop's runner has its own
     socket = server.config.bind_socket()
     running = asyncio.create_task(server.serve(sockets=[socket]))
     try:
