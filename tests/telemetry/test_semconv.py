@@ -21,6 +21,12 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.usage.cache_read.input_tokens",
     "gen_ai.usage.cache_write.input_tokens",  # released as cache_creation
     "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.client.inference.operation.details",  # an event, not an attribute
+    # References to uploads, as OpenTelemetry's GenAI utilities name them.
+    "gen_ai.input.messages_ref",
+    "gen_ai.output.messages_ref",
+    "gen_ai.system_instructions_ref",
+    "gen_ai.tool.definitions_ref",
 }
 
 

@@ -1,7 +1,7 @@
 """Spans of what node code calls: models, tools, retrievers.
 
 What a model answered is read by duck type, since it may be a message of ours, of LangChain or of a provider.
-Content (messages, tool arguments, documents) is not recorded here.
+Content (messages, tool arguments, documents) is not recorded here but in :mod:`tracegraph.telemetry.content`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnd
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
 
-__all__ = ["Call"]
+__all__ = ["Call", "model_answer", "request_of"]
 
 _REQUEST_NUMBERS = (
     ("temperature", semconv.REQUEST_TEMPERATURE),
@@ -43,14 +43,7 @@ class Call:
         cls, event: ModelStarted | ToolStarted | RetrievalStarted, tracer: Tracer, context: Context, thread_id: str | None
     ) -> Call:
         """Start the span of a call below the span in *context*."""
-        match event:
-            case ModelStarted():
-                name, kind, attributes = _model_request(event)
-            case ToolStarted():
-                name, kind, attributes = _tool_request(event)
-            case RetrievalStarted():
-                name, kind = semconv.RETRIEVAL, SpanKind.CLIENT
-                attributes = {semconv.OPERATION_NAME: semconv.RETRIEVAL, semconv.RETRIEVER_NAME: event.name}
+        name, kind, attributes = request_of(event)
         if thread_id is not None:
             attributes[semconv.CONVERSATION_ID] = thread_id
         span = tracer.start_span(name, context, kind=kind, attributes=attributes, start_time=event.at_ns)
@@ -88,12 +81,25 @@ class Call:
             outcome[semconv.RESPONSE_TIME_TO_FIRST_CHUNK] = (self.first_chunk_ns - self.started_ns) / 1e9
         match event:
             case ModelEnded():
-                outcome.update(_model_answer(event.response))
+                outcome.update(model_answer(event.response))
             case RetrievalEnded(documents=list() | tuple() as documents):
                 outcome[semconv.RETRIEVAL_COUNT] = len(documents)
             case ToolEnded() | RetrievalEnded():
                 pass
         return outcome
+
+
+def request_of(event: ModelStarted | ToolStarted | RetrievalStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+    """Return name, kind and attributes of a call's span, as far as its start tells."""
+    match event:
+        case ModelStarted():
+            return _model_request(event)
+        case ToolStarted():
+            return _tool_request(event)
+        case RetrievalStarted():
+            attributes: dict[str, AttributeValue] = {semconv.OPERATION_NAME: semconv.RETRIEVAL}
+            attributes[semconv.RETRIEVER_NAME] = event.name
+            return semconv.RETRIEVAL, SpanKind.CLIENT, attributes
 
 
 def _model_request(event: ModelStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
@@ -125,7 +131,7 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
     return f"{semconv.EXECUTE_TOOL} {event.name}", SpanKind.INTERNAL, attributes
 
 
-def _model_answer(response: Any) -> dict[str, AttributeValue]:
+def model_answer(response: Any) -> dict[str, AttributeValue]:
     """Return model, finish reason and token counts as far as the answer tells; what it does not tell stays absent, never 0."""
     message = _first_message(response)
     about = _mapping(getattr(message, "response_metadata", None))

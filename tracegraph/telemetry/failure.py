@@ -10,6 +10,7 @@ from opentelemetry.trace import Span, StatusCode
 
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.content.choice import active_policy
 
 __all__ = ["error_type", "is_failure", "mark_failed", "message_of"]
 
@@ -37,7 +38,7 @@ def error_type(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the exception's text, shortened; an exception that cannot be printed still gives a text.
+    """Return the exception's text, redacted and shortened; an exception that cannot be printed still gives a text.
 
     >>> message_of(ValueError("x" * 5000))[-20:]
     'xxxxx... (cut here)'
@@ -46,6 +47,7 @@ def message_of(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001  # the error is the user's, and so is its __str__
         return "(the exception has no printable message)"
+    text = active_policy().redacted_text(text, semconv.EXCEPTION_MESSAGE)
     return text if len(text) <= _MESSAGE_LIMIT else text[: _MESSAGE_LIMIT - 15] + "... (cut here)"
 
 
@@ -54,13 +56,10 @@ def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bo
     kind = error_type(error)
     message = message_of(error)
     span.set_attribute(semconv.ERROR_TYPE, kind)
-    span.set_status(StatusCode.ERROR, message)
+    span.set_status(StatusCode.ERROR, message or None)
     if is_recorded:
-        attributes = {
-            semconv.EXCEPTION_TYPE: kind,
-            semconv.EXCEPTION_MESSAGE: message,
-            semconv.EXCEPTION_STACKTRACE: _stack(error),
-        }
+        texts = {semconv.EXCEPTION_MESSAGE: message, semconv.EXCEPTION_STACKTRACE: _stack(error)}
+        attributes = {semconv.EXCEPTION_TYPE: kind, **{key: text for key, text in texts.items() if text}}
         span.add_event(semconv.EXCEPTION_EVENT, attributes, at_ns)
 
 
@@ -70,6 +69,7 @@ def _stack(error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
     except Exception:  # noqa: BLE001  # see message_of
         return "(the traceback cannot be printed)"
+    text = active_policy().redacted_text(text, semconv.EXCEPTION_STACKTRACE)
     if len(text) <= _STACK_LIMIT:
         return text
     return f"{text[: _STACK_LIMIT // 2]}\n... (cut here) ...\n{text[-_STACK_LIMIT // 2 :]}"

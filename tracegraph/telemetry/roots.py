@@ -10,12 +10,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.telemetry.content.in_force import policy_in_force
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer, TracerProvider
 
     from tracegraph.callbacks.hub import Observer
     from tracegraph.events import RunStarted
+    from tracegraph.telemetry.content.recorder import ContentRecorder
     from tracegraph.telemetry.spans import SpanObserver
 
 __all__ = ["attach_here", "observers_for_root", "spans_for_root", "use_provider"]
@@ -45,11 +48,21 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
 
     Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
     """
-    spans, context = spans_for_root(started)
-    return [] if spans is None else [spans], context
+    content = _content()
+    spans, context = spans_for_root(started, content=content)
+    if spans is not None:
+        return [spans], context
+    if content is None or not content.is_useful_without_spans:
+        return [], context
+    from tracegraph.telemetry.content.observer import ContentObserver
+
+    content.context = context
+    return [ContentObserver(content)], context
 
 
-def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:
+def spans_for_root(
+    started: RunStarted, *, provider: TracerProvider | None = None, content: ContentRecorder | None = None
+) -> tuple[SpanObserver | None, Context | None]:
     """Start the span of a root run; return what observes the run and the context its code must run in.
 
     Call it once per root run, in the caller's context, before the run's own context is copied; then call
@@ -64,7 +77,20 @@ def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = Non
         return None, None
     from tracegraph.telemetry.spans import SpanObserver
 
-    return SpanObserver.open(started, tracer)
+    return SpanObserver.open(started, tracer, content)
+
+
+def _content() -> ContentRecorder | None:
+    """Return what records the content of a root run; None, as a rule, for nothing is to be recorded."""
+    policy = policy_in_force()
+    if policy is None:
+        return None
+    from tracegraph.telemetry.calls import model_answer, request_of
+    from tracegraph.telemetry.content.details import find_logger
+    from tracegraph.telemetry.content.recorder import ContentRecorder
+
+    logger = find_logger() if policy.on_events else None
+    return ContentRecorder(policy, logger, lambda event: request_of(event)[2], model_answer)
 
 
 def attach_here(context: Context | None) -> None:

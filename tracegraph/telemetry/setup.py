@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
+    from tracegraph.telemetry.content import Capture, ContentPolicy
+    from tracegraph.telemetry.content.upload import Upload
     from tracegraph.telemetry.sinks import Sink
 
 __all__ = ["Telemetry", "setup"]
@@ -49,6 +51,8 @@ class Telemetry:
         self.provider = provider
         self.store_path: Path | None = None
         self._sinks: dict[str, Sink] = {}
+        self._has_content = False
+        self._upload: Upload | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -61,6 +65,8 @@ class Telemetry:
         has_flushed = True
         for sink in tuple(self._sinks.values()):
             has_flushed &= sink.processor.force_flush(timeout_ms)
+        if self._upload is not None:
+            has_flushed &= self._upload.flush(timeout_ms / 1e3)
         return has_flushed
 
     def shutdown(self) -> None:
@@ -73,10 +79,22 @@ class Telemetry:
             if _active is self:
                 _active = None
                 use_provider(None, retired=_owned)
+                self._choose_content(None)
             sinks, self._sinks = self._sinks, {}
         atexit.unregister(self.shutdown)
         for sink in sinks.values():
             sink.processor.shutdown()
+
+    def _choose_content(self, policy: ContentPolicy | None) -> None:
+        """Let later runs record content as *policy* says (None: as the environment does); what waits is still uploaded."""
+        before, self._upload = self._upload, None if policy is None else policy.upload
+        if policy is not None or self._has_content:
+            from tracegraph.telemetry.content import use_content
+
+            use_content(policy)
+            self._has_content = policy is not None
+        if before is not None and before is not self._upload:
+            before.shutdown()
 
     def _add(self, sinks: Sequence[Sink]) -> None:
         assert self.provider is not None  # the disabled handle gets no sinks
@@ -93,6 +111,7 @@ def setup(
     store: bool | str | Path | None = None,
     console: bool = False,
     exporters: Sequence[SpanExporter] | None = None,
+    capture: ContentPolicy | Capture | str | bool | None = None,
 ) -> Telemetry:
     """Configure where spans go (see the module's docstring) and return the handle to flush and shut it down.
 
@@ -107,10 +126,12 @@ def setup(
         store: a path: the SQLite store there; True: at its default place; False: none; None: as said above.
         console: print each finished trace as a tree to standard error.
         exporters: more span exporters, each in a batch of its own.
+        capture: what content is recorded, and where: a :class:`tracegraph.telemetry.content.ContentPolicy`, or what one of
+            these takes as ``capture``; None: as ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` says, else nothing.
 
     Raises:
         InvalidInputError: ``OTEL_TRACES_EXPORTER`` or the OTLP protocol names something that does not exist, or
-            the application's provider takes no span processors.
+            the application's provider takes no span processors, or *capture* or a variable of content says nothing known.
     """
     global _active  # noqa: PLW0603  # see shutdown()
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
@@ -128,13 +149,27 @@ def setup(
         # Made before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
         wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
+        content = _content(capture) if handle is None or capture is not None else None
         if handle is None:
             handle = Telemetry(_own_provider(service_name) if is_ours else target)
             use_provider(provider)
             atexit.register(handle.shutdown)
             _active = handle
         handle._add(wanted)  # noqa: SLF001  # as above
+        if content is not None:
+            handle._choose_content(content)  # noqa: SLF001  # as above
         return handle
+
+
+def _content(capture: ContentPolicy | Capture | str | bool | None) -> ContentPolicy | None:
+    """Return the policy that *capture* or the environment asks for, None if neither says anything."""
+    from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE
+
+    if capture is None and CAPTURE_VARIABLE not in os.environ and HOOK_VARIABLE not in os.environ:
+        return None
+    from tracegraph.telemetry.content.choice import policy_from_environment
+
+    return policy_from_environment(capture)
 
 
 def _application_provider() -> TracerProvider | None:
