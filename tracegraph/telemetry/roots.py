@@ -86,10 +86,11 @@ def _content() -> ContentRecorder | None:
     if policy is None:
         return None
     from tracegraph.telemetry.calls import model_answer, request_of
+    from tracegraph.telemetry.content.choice import active_logger_provider
     from tracegraph.telemetry.content.details import find_logger
     from tracegraph.telemetry.content.recorder import ContentRecorder
 
-    logger = find_logger() if policy.on_events else None
+    logger = find_logger(active_logger_provider()) if policy.on_events else None
     return ContentRecorder(policy, logger, lambda event: request_of(event)[2], model_answer)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         url_passwords,
     )
     from tracegraph.telemetry.content.policy import ContentPolicy
-    from tracegraph.telemetry.content.redaction import PERSONAL, SECRET_KEYS, SECRETS, Redactor, Where
+    from tracegraph.telemetry.content.redaction import PERSONAL, REDACTED_KEYS, SECRETS, Redactor, Where
     from tracegraph.telemetry.content.upload import Upload
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "REDACTED",
     "Redactor",
     "SECRETS",
-    "SECRET_KEYS",
+    "REDACTED_KEYS",
     "Upload",
     "Where",
     "active_policy",
@@ -49,7 +49,7 @@ _HOMES: Final = {
     "Upload": "upload",
     "active_policy": "choice",
     "use_content": "choice",
-    **dict.fromkeys(("PERSONAL", "Redactor", "SECRETS", "SECRET_KEYS", "Where"), "redaction"),
+    **dict.fromkeys(("PERSONAL", "Redactor", "SECRETS", "REDACTED_KEYS", "Where"), "redaction"),
     **dict.fromkeys(
         ("REDACTED", "api_keys", "bearer_tokens", "card_numbers", "emails", "secret_assignments", "url_passwords"), "patterns"
     ),

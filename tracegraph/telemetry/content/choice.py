@@ -8,14 +8,17 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE, Capture
 from tracegraph.telemetry.content.policy import ContentPolicy
 from tracegraph.telemetry.content.upload import Upload
 
-__all__ = ["active_policy", "policy_from_environment", "use_content"]
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+
+__all__ = ["active_logger_provider", "active_policy", "policy_from_environment", "use_content"]
 
 logger = logging.getLogger("tracegraph.telemetry")
 
@@ -26,12 +29,17 @@ class _Choice:
     """What was chosen in code, and what was last read from the environment (with the text that it was read from)."""
 
     policy: ContentPolicy | None = None
+    logger_provider: LoggerProvider | None = None
     read: tuple[tuple[str | None, ...], ContentPolicy] = ((None, None), ContentPolicy())
     lock: threading.Lock = threading.Lock()
 
 
-def use_content(policy: ContentPolicy | Capture | str | bool | None) -> None:
+def use_content(policy: ContentPolicy | Capture | str | bool | None, *, logger_provider: LoggerProvider | None = None) -> None:
     """Record content of later runs as *policy* says (None: as the environment says again).
+
+    Args:
+        policy: what is recorded, and where.
+        logger_provider: what log events go to; else the global one.
 
     >>> use_content("SPAN_ONLY")
     >>> use_content(None)
@@ -40,6 +48,7 @@ def use_content(policy: ContentPolicy | Capture | str | bool | None) -> None:
         InvalidInputError: it is no policy and no word for one.
     """
     _Choice.policy = None if policy is None else ContentPolicy.of(policy)
+    _Choice.logger_provider = logger_provider
 
 
 def active_policy() -> ContentPolicy:
@@ -50,6 +59,11 @@ def active_policy() -> ContentPolicy:
     if tuple(map(os.environ.get, _VARIABLES)) == read:
         return policy
     return _read_again()
+
+
+def active_logger_provider() -> LoggerProvider | None:
+    """Return what log events of runs that start now go to; None: to the global one."""
+    return _Choice.logger_provider
 
 
 def policy_from_environment(capture: ContentPolicy | Capture | str | bool | None = None) -> ContentPolicy:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opentelemetry._logs import Logger
+    from opentelemetry._logs import Logger, LoggerProvider
     from opentelemetry.context import Context
 
 __all__ = ["emit_details", "find_logger"]
@@ -15,15 +15,15 @@ __all__ = ["emit_details", "find_logger"]
 _PROVIDER_VARIABLE = "OTEL_PYTHON_LOGGER_PROVIDER"
 
 
-def find_logger() -> Logger | None:
-    """Return a logger of the global provider, None while there is no real one."""
-    if "opentelemetry._logs" not in sys.modules and _PROVIDER_VARIABLE not in os.environ:
+def find_logger(provider: LoggerProvider | None = None) -> Logger | None:
+    """Return a logger of *provider*, or else of the global one; None while there is no real one."""
+    if provider is None and "opentelemetry._logs" not in sys.modules and _PROVIDER_VARIABLE not in os.environ:
         return None
     from opentelemetry._logs import NoOpLoggerProvider, get_logger_provider
 
     from tracegraph.telemetry import semconv
 
-    provider = get_logger_provider()
+    provider = get_logger_provider() if provider is None else provider
     # The class of the one that stands in for a provider to come is not public.
     if isinstance(provider, NoOpLoggerProvider) or type(provider).__name__ == "ProxyLoggerProvider":
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.content.budget import json_within
 from tracegraph.telemetry.content.capture import Capture
-from tracegraph.telemetry.content.redaction import SECRET_KEYS, SECRETS, LeftOutError, Redaction, Redactor
+from tracegraph.telemetry.content.redaction import REDACTED_KEYS, SECRETS, LeftOutError, Redaction, Redactor
 
 if TYPE_CHECKING:
     from tracegraph.telemetry.content.upload import Upload
@@ -35,7 +35,7 @@ class ContentPolicy:
         redactors: functions of a value and :class:`Where` it stands that return what may leave in its place. They are
             called for every value, containers before what is in them, and for the keys of mappings. What a redactor that
             raises was called for is left out, never recorded as it is.
-        secret_keys: a regular expression for the last word of keys whose values never leave; ``""`` for none.
+        redacted_keys: a regular expression for the last word of keys whose values never leave; ``""`` for none.
         budget_bytes: bytes of UTF-8 that an attribute of a span may have, 64 or more. Log events and uploads have it all.
         max_attributes: content attributes that a span may have.
         exceptions: record the messages and stack traces of exceptions, redacted; else only their types. They are no
@@ -53,7 +53,7 @@ class ContentPolicy:
     state: bool = True
     tool_definitions: bool = False
     redactors: tuple[Redactor, ...] = SECRETS
-    secret_keys: str = SECRET_KEYS
+    redacted_keys: str = REDACTED_KEYS
     budget_bytes: int = 2_000
     max_attributes: int = 16
     exceptions: bool = True
@@ -74,9 +74,9 @@ class ContentPolicy:
             raise InvalidInputError(f"max_attributes must be 1 or more, not {self.max_attributes!r}")
         try:
             # A pattern that matches nothing, not one that matches the empty key.
-            redaction = Redaction(self.redactors, self.secret_keys or r"(?!)")
+            redaction = Redaction(self.redactors, self.redacted_keys or r"(?!)")
         except (re.error, TypeError) as error:
-            raise InvalidInputError(f"secret_keys must be a regular expression, not {self.secret_keys!r}: {error}") from error
+            raise InvalidInputError(f"redacted_keys must be a regular expression, not {self.redacted_keys!r}: {error}") from error
         object.__setattr__(self, "_redaction", redaction)
 
     @classmethod

@@ -18,7 +18,7 @@ from tracegraph.telemetry.content.patterns import (
 )
 from tracegraph.telemetry.content.snapshot import MOST_LEVELS, snapshot
 
-__all__ = ["PERSONAL", "SECRETS", "SECRET_KEYS", "LeftOutError", "Redaction", "Redactor", "Where"]
+__all__ = ["PERSONAL", "SECRETS", "REDACTED_KEYS", "LeftOutError", "Redaction", "Redactor", "Where"]
 
 
 class Where(NamedTuple):
@@ -38,12 +38,10 @@ SECRETS: Final[tuple[Redactor, ...]] = (api_keys, bearer_tokens, url_passwords, 
 
 PERSONAL: Final[tuple[Redactor, ...]] = (emails, card_numbers)
 
-SECRET_KEYS: Final = "|".join(
-    (
-        r"\w*password|\w*passwd|passphrase|pass|pwd|\w*secret|secrets|credentials?|authorization|cookies?|bearer|dsn",
-        r"\w*api[_\-]?keys?|(private|access|secret|signing|encryption|auth)[_\-]?key",
-        r"token|(access|refresh|auth|session)[_\-]?token",
-    )
+REDACTED_KEYS: Final = (
+    r"\w*password|\w*passwd|passphrase|pass|pwd|\w*secret|secrets|credentials?|authorization|cookies?|bearer|dsn"
+    r"|\w*api[_\-]?keys?|(private|access|secret|signing|encryption|auth)[_\-]?key"
+    r"|token|(access|refresh|auth|session)[_\-]?token"
 )
 """The last words of keys whose values never leave, as a regular expression: ``password``, ``x-api-key``, ``set_cookie``."""
 
@@ -65,10 +63,10 @@ class Redaction:
     {'to': '[redacted]', 'headers': {'X-Api-Key': '[redacted]'}}
     """
 
-    def __init__(self, redactors: Iterable[Redactor], secret_keys: str = SECRET_KEYS) -> None:
+    def __init__(self, redactors: Iterable[Redactor], redacted_keys: str = REDACTED_KEYS) -> None:
         self._redactors = tuple(redactors)
         # A word begins behind anything but a small letter, or with a capital: `DB_PASSWORD`, `set-cookie`, `apiKey`.
-        self._is_secret = re.compile(rf"(?:.*[^a-z]|.*[a-z](?=[A-Z])|)(?i:{secret_keys})", re.DOTALL).fullmatch
+        self._is_secret = re.compile(rf"(?:.*[^a-z]|.*[a-z](?=[A-Z])|)(?i:{redacted_keys})", re.DOTALL).fullmatch
 
     def apply(self, data: Any, attribute: str) -> Any:
         """Return JSON data without what must not leave; *data* itself is not changed.
