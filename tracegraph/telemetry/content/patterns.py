@@ -32,12 +32,14 @@ _URL: Final = re.compile(
     """
 )
 _ASSIGNMENT: Final = re.compile(
-    r"""(?xi)
+    r"""(?xis)
     (?<![a-z0-9]) ( (?:[a-z0-9]{1,20}[_\-]){0,3}
         (?:password|passwd|passphrase|pwd|secret|api[_\-]?key|access[_\-]?key|secret[_\-]?key|private[_\-]?key
           |(?:access|refresh|auth|id|session)[_\-]?token|authorization|signature)
-        \\?["']?\s{0,3}[=:]\s{0,3} )
-    ( \\?"(?:[^"\\]|\\[^"])*+ | '[^']*+ | (?:(?:bearer|basic|digest|negotiate)\s{1,3})? (?!\[redacted\])[^\s"',;&}\])]+ )
+        \\{0,15}["']?\s{0,3}[=:]\s{0,3} )
+    (?:(?:bearer|basic|digest|negotiate)\s{1,3})?
+    (?: (?P<quote>\\{0,15}["']) (?: (?! (?<!\\)(?P=quote) ) . )*+         # up to the same quote, as deep in JSON in JSON
+      | (?!\[redacted\])[^\s"',;&}\])]+ )
     """
 )
 _EMAIL: Final = re.compile(r"[\w.%+'\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){1,8}")
@@ -81,8 +83,7 @@ def secret_assignments(value: Any, where: object = None) -> Any:  # noqa: ARG001
 
 
 def _assigned(found: re.Match[str]) -> str:
-    quotes = re.match(r"""\\?["']""", found[2])
-    return f"{found[1]}{quotes[0] if quotes else ''}{REDACTED}"
+    return f"{found[1]}{found['quote'] or ''}{REDACTED}"
 
 
 def emails(value: Any, where: object = None) -> Any:  # noqa: ARG001  # a redactor's signature

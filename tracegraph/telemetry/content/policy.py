@@ -72,10 +72,12 @@ class ContentPolicy:
             raise InvalidInputError(f"budget_bytes must be {SMALLEST_POLICY_BUDGET} or more, not {self.budget_bytes!r}")
         if type(self.max_attributes) is not int or self.max_attributes < 1:
             raise InvalidInputError(f"max_attributes must be 1 or more, not {self.max_attributes!r}")
+        if not isinstance(self.redacted_keys, str):
+            raise InvalidInputError(f"redacted_keys must be a regular expression, not {self.redacted_keys!r}")
         try:
             # A pattern that matches nothing, not one that matches the empty key.
             redaction = Redaction(self.redactors, self.redacted_keys or r"(?!)")
-        except (re.error, TypeError) as error:
+        except re.error as error:
             raise InvalidInputError(f"redacted_keys must be a regular expression, not {self.redacted_keys!r}: {error}") from error
         object.__setattr__(self, "_redaction", redaction)
 
