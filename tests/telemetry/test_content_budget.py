@@ -31,7 +31,9 @@ def is_kept(kept: Any, given: Any) -> bool:
         entries = list(kept.items())
         if len(entries) < len(given) or list(kept) != list(given):
             assert entries.pop() == (CUT, True)
-        return all(key == name and is_kept(value, item) for (key, value), (name, item) in zip(entries, given.items(), strict=False))
+        return all(
+            key == name and is_kept(value, item) for (key, value), (name, item) in zip(entries, given.items(), strict=False)
+        )
     return bool(kept == given)
 
 

@@ -172,7 +172,10 @@ def test_log_events_have_content_in_its_full_structured_form(signals: Signals, c
     assert event["gen_ai.conversation.id"] == "t"
     tool_event = signals.log("tracegraph.operation.details", gen_ai__tool__name="lookup")
     assert tool_event["gen_ai.tool.call.arguments"] == {"word": CANARY}
-    assert signals.log("tracegraph.operation.details", gen_ai__step__name="ask")["tracegraph.task.input"] == {"said": [CANARY], "n": 1}
+    assert signals.log("tracegraph.operation.details", gen_ai__step__name="ask")["tracegraph.task.input"] == {
+        "said": [CANARY],
+        "n": 1,
+    }
     (span,) = [s for s in signals.spans if s.name == "execute_tool lookup"]
     (record,) = [log for log in signals.logs if (log.attributes or {}).get("gen_ai.tool.name") == "lookup"]
     assert (record.trace_id, record.span_id) == (span.context.trace_id, span.context.span_id)
@@ -219,7 +222,9 @@ def test_state_can_be_left_out(signals: Signals, colour: Colour) -> None:
     with signals.recorded(capture="SPAN_AND_EVENT", state=False):
         run_everything(colour)
 
-    assert not any(key.startswith(("tracegraph.task.in", "tracegraph.task.out")) for s in signals.spans for key in s.attributes or {})
+    assert not any(
+        key.startswith(("tracegraph.task.in", "tracegraph.task.out")) for s in signals.spans for key in s.attributes or {}
+    )
     assert "gen_ai.input.messages" in signals.span("chat scripted")
     assert {log.attributes["gen_ai.operation.name"] for log in signals.logs} == {
         "chat", "text_completion", "execute_tool", "retrieval"

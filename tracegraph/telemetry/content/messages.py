@@ -130,6 +130,7 @@ def system_instructions(params: Mapping[str, Any]) -> list[Part]:
     >>> system_instructions({"instructions": "Be brief."})
     [{'type': 'text', 'content': 'Be brief.'}]
     """
+    params = _inner(params)
     for key in ("system", "instructions", "system_instruction", "system_instructions"):
         if params.get(key):
             return parts_of(params[key])
@@ -142,8 +143,15 @@ def tool_definitions(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     >>> tool_definitions({"tools": [{"name": "add", "input_schema": {"type": "object"}}]})
     [{'type': 'function', 'name': 'add', 'parameters': {'type': 'object'}}]
     """
+    params = _inner(params)
     tools = params.get("tools") or params.get("functions")
     return [_definition(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []
+
+
+def _inner(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of a call, some of which LangChain's models announce as ``invocation_params``."""
+    inner = params.get("invocation_params")
+    return {**params, **inner} if isinstance(inner, Mapping) else params
 
 
 def _definition(tool: Any) -> dict[str, Any]:
