@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tracegraph.errors import InvalidInputError
-from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE, Capture
+from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, Capture
+from tracegraph.telemetry.content.in_force import ask_again
 from tracegraph.telemetry.content.policy import ContentPolicy
 from tracegraph.telemetry.content.upload import Upload
 
@@ -22,20 +23,18 @@ __all__ = ["active_logger_provider", "active_policy", "policy_from_environment",
 
 logger = logging.getLogger("tracegraph.telemetry")
 
-_VARIABLES: Final = (CAPTURE_VARIABLE, HOOK_VARIABLE)
-
 
 class _Choice:
-    """What was chosen in code, and what was last read from the environment (with the text that it was read from)."""
+    """What was chosen in code, and what the environment was found to ask for."""
 
     policy: ContentPolicy | None = None
     logger_provider: LoggerProvider | None = None
-    read: tuple[tuple[str | None, ...], ContentPolicy] = ((None, None), ContentPolicy())
+    read: ContentPolicy | None = None
     lock: threading.Lock = threading.Lock()
 
 
 def use_content(policy: ContentPolicy | Capture | str | bool | None, *, logger_provider: LoggerProvider | None = None) -> None:
-    """Record content of later runs as *policy* says (None: as the environment says again).
+    """Record content of later runs as *policy* says (None: as the environment says, which is read again at the next run).
 
     Args:
         policy: what is recorded, and where.
@@ -49,16 +48,16 @@ def use_content(policy: ContentPolicy | Capture | str | bool | None, *, logger_p
     """
     _Choice.policy = None if policy is None else ContentPolicy.of(policy)
     _Choice.logger_provider = logger_provider
+    if policy is None:
+        _Choice.read = None
+    ask_again()
 
 
 def active_policy() -> ContentPolicy:
     """Return the policy of runs that start now. A wrong variable is warned of once, and records nothing."""
     if _Choice.policy is not None:
         return _Choice.policy
-    read, policy = _Choice.read
-    if tuple(map(os.environ.get, _VARIABLES)) == read:
-        return policy
-    return _read_again()
+    return _Choice.read or _read()
 
 
 def active_logger_provider() -> LoggerProvider | None:
@@ -78,15 +77,12 @@ def policy_from_environment(capture: ContentPolicy | Capture | str | bool | None
     return ContentPolicy(capture=chosen, upload=Upload.from_environment())
 
 
-def _read_again() -> ContentPolicy:
+def _read() -> ContentPolicy:
     with _Choice.lock:
-        now = tuple(map(os.environ.get, _VARIABLES))
-        if _Choice.read[0] == now:
-            return _Choice.read[1]
-        try:
-            policy = policy_from_environment()
-        except InvalidInputError as error:
-            logger.warning("no content is recorded: %s", error)
-            policy = ContentPolicy()
-        _Choice.read = (now, policy)
-        return policy
+        if _Choice.read is None:
+            try:
+                _Choice.read = policy_from_environment()
+            except InvalidInputError as error:
+                logger.warning("no content is recorded: %s", error)
+                _Choice.read = ContentPolicy()
+        return _Choice.read
