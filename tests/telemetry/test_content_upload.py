@@ -130,6 +130,30 @@ def test_jsonl_is_a_line_for_each_message_with_its_index(signals: Signals, colou
     assert [json.loads(line)["index"] for line in path.read_text().splitlines()] == [0, 1]
 
 
+def test_pictures_are_stored_where_the_policy_says(signals: Signals, colour: Colour, tmp_path: Path) -> None:
+    """Once, under what they are; the message refers to them, and what cannot be read is left out."""
+    upload = Upload(str(tmp_path))
+    picture = {"type": "image", "base64": "QUFB", "mime_type": "image/png"}
+    broken = {"type": "image", "base64": "Q", "mime_type": "image/png"}
+
+    def look(_: State) -> State:
+        callbacks = get_config()["callbacks"]
+        for block, name in ((picture, "m"), (broken, "n")):
+            (run,) = callbacks.on_chat_model_start({"name": name}, [[{"role": "user", "content": [block, picture]}]])
+            run.on_llm_end("hello")
+        return {}
+
+    with signals.recorded(capture="SPAN_ONLY", store_blob=upload.store_blob):
+        colour.invoke(StateGraph(State).add_node("a", look).add_edge(START, "a").compile(), {"n": 0})
+        assert upload.shutdown()
+
+    (path,) = tmp_path.iterdir()
+    assert (path.suffix, path.read_bytes()) == (".png", b"AAA")
+    part = {"type": "uri", "modality": "image", "mime_type": "image/png", "uri": f"file://{path}"}
+    assert signals.json("chat m", "gen_ai.input.messages") == [{"role": "user", "parts": [part, part]}]
+    assert signals.span("chat n")["tracegraph.left_out"] == ("gen_ai.input.messages",)
+
+
 def test_runs_that_are_sampled_out_are_uploaded_too(colour: Colour, tmp_path: Path) -> None:
     """The archive is complete; the references are on the log events."""
     signals = Signals(ALWAYS_OFF)

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tracegraph.telemetry.content.in_force import policy_in_force
+from tracegraph.telemetry.content.presence import may_have_content
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -82,11 +82,14 @@ def spans_for_root(
 
 def _content() -> ContentRecorder | None:
     """Return what records the content of a root run; None, as a rule, for nothing is to be recorded."""
-    policy = policy_in_force()
-    if policy is None:
+    if not may_have_content():
+        return None
+    from tracegraph.telemetry.content.choice import active_logger_provider, active_policy
+
+    policy = active_policy()
+    if policy.is_off:
         return None
     from tracegraph.telemetry.calls import model_answer, request_of
-    from tracegraph.telemetry.content.choice import active_logger_provider
     from tracegraph.telemetry.content.details import find_logger
     from tracegraph.telemetry.content.recorder import ContentRecorder
 

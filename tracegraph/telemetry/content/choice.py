@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, Capture
-from tracegraph.telemetry.content.in_force import ask_again
 from tracegraph.telemetry.content.policy import ContentPolicy
+from tracegraph.telemetry.content.presence import ask_again
 from tracegraph.telemetry.content.upload import Upload
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def use_content(policy: ContentPolicy | Capture | str | bool | None, *, logger_p
     _Choice.logger_provider = logger_provider
     if policy is None:
         _Choice.read = None
-    ask_again()
+    ask_again(is_chosen=policy is not None)
 
 
 def active_policy() -> ContentPolicy:

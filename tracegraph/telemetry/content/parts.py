@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tracegraph.telemetry.content.blobs import Blob
+
 __all__ = ["Part", "parts_of", "tool_call_part"]
 
 Part = dict[str, Any]
@@ -116,9 +118,9 @@ def _media(block: Mapping[str, Any], modality: Any) -> Part:
     elif data is None and file_id:
         part |= {"type": "file", "file_id": file_id}
     else:
-        # The conventions want `content`; it is empty, for no redactor can look into a picture.
-        size = len(data) if isinstance(data, (str, bytes, bytearray)) else 0
-        part |= {"type": "blob", "content": "", "size": size if isinstance(data, (bytes, bytearray)) else size * 3 // 4}
+        # The conventions want `content`; it is shown empty, for no redactor can look into a picture.
+        blob = Blob(data)
+        part |= {"type": "blob", "content": blob, "size": blob.size}
     return part
 
 

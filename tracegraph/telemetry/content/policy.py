@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.content.blobs import StoreBlob
 from tracegraph.telemetry.content.budget import json_within
 from tracegraph.telemetry.content.capture import Capture
 from tracegraph.telemetry.content.redaction import REDACTED_KEYS, SECRETS, LeftOutError, Redaction, Redactor
@@ -41,6 +42,8 @@ class ContentPolicy:
         exceptions: record the messages and stack traces of exceptions, redacted; else only their types. They are no
             content by the conventions, so this does not depend on ``capture``.
         upload: stores the full content of model calls elsewhere; spans refer to it.
+        store_blob: stores the pictures, sounds and documents in messages: a function of bytes and their mime type (or None)
+            that returns a URI, as an upload's ``store_blob`` is. No redactor sees them. None: they are left out.
 
     >>> ContentPolicy(capture="SPAN_ONLY", budget_bytes=500).capture
     <Capture.SPAN_ONLY: 'SPAN_ONLY'>
@@ -58,6 +61,7 @@ class ContentPolicy:
     max_attributes: int = 16
     exceptions: bool = True
     upload: Upload | None = None
+    store_blob: StoreBlob | None = None
     _redaction: Redaction = field(init=False, repr=False, compare=False)
     _reported: set[str] = field(init=False, repr=False, compare=False, default_factory=set)
     _lock: threading.Lock = field(init=False, repr=False, compare=False, default_factory=threading.Lock)

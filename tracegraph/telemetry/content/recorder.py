@@ -14,6 +14,7 @@ from opentelemetry.trace import Span, set_span_in_context
 
 from tracegraph.events import ModelEnded, ModelStarted, RunEnded, RunStarted, TaskEnded, TaskStarted, ToolEnded, ToolStarted
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.content.blobs import with_stored_blobs
 from tracegraph.telemetry.content.details import emit_details
 from tracegraph.telemetry.content.documents import document_shapes
 from tracegraph.telemetry.content.entry import Entry
@@ -146,7 +147,7 @@ class ContentRecorder:
         entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
         entry.is_inference = True
         entry.put(semconv.SYSTEM_INSTRUCTIONS, event.params, system_instructions)
-        entry.put(semconv.INPUT_MESSAGES, event.messages, input_messages)
+        entry.put(semconv.INPUT_MESSAGES, event.messages, self._shape(input_messages))
         if self._policy.tool_definitions:
             entry.put(semconv.TOOL_DEFINITIONS, event.params, tool_definitions)
 
@@ -158,13 +159,18 @@ class ContentRecorder:
         match event:
             case ModelEnded():
                 entry.facts |= self._answer_of(event.response)
-                entry.put(semconv.OUTPUT_MESSAGES, event.response, output_messages)
+                entry.put(semconv.OUTPUT_MESSAGES, event.response, self._shape(output_messages))
             case ToolEnded():
                 output = event.output
                 entry.put(semconv.TOOL_CALL_RESULT, output.content if is_message(output) else output)
             case _:
                 entry.put(semconv.RETRIEVAL_DOCUMENTS, event.documents, document_shapes)
         self._finish(entry, event.at_ns)
+
+    def _shape(self, shape: Callable[[Any], list[dict[str, Any]]]) -> Callable[[Any], list[dict[str, Any]]]:
+        """Return what makes messages of a value, their binary data stored if the policy says where."""
+        store = self._policy.store_blob
+        return shape if store is None else lambda value: with_stored_blobs(shape(value), store)
 
     # -- where it goes
 

@@ -18,6 +18,8 @@ from pathlib import PurePath
 from typing import Any, Final
 from uuid import UUID
 
+from tracegraph.telemetry.content.blobs import Blob
+
 __all__ = ["MOST_LEVELS", "clean_text", "is_message", "snapshot"]
 
 MOST_LEVELS: Final = 50
@@ -96,6 +98,8 @@ def _container(value: Any, around: tuple[int, ...]) -> Any:
         return [_shown(item, around) for item in value]
     if isinstance(value, _AS_TEXT):
         return clean_text(str(value))
+    if isinstance(value, Blob):
+        return ""
     if isinstance(value, type):
         return clean_text(f"<class {value.__qualname__}>")
     if is_message(value):

@@ -97,10 +97,12 @@ class Upload:
             call_id: of which call, for its name.
             is_shared: name it after what it says instead, and write it once.
         """
+        name = _hash(data) if is_shared else call_id
+        return self._enqueue(f"{self.base_path}/{name}_{kind}.{self.format}", data, is_shared=is_shared)
+
+    def _enqueue(self, path: str, data: list[Any] | bytes, *, is_shared: bool) -> str | None:
         if os.getpid() != self._process:
             self._start()  # a fork has neither the thread nor any business with its parent's queue
-        text = _hash(data) if is_shared else call_id
-        path = f"{self.base_path}/{text}_{kind}.{self.format}"
         with self._changed:
             if is_shared and path in self._known:
                 self._known.move_to_end(path)
@@ -120,6 +122,13 @@ class Upload:
                 self._thread.start()
             self._changed.notify_all()
         return path
+
+    def store_blob(self, data: bytes, mime_type: str | None) -> str | None:
+        """Let binary data be written under the hash of what it is; return where it will be, None if it was dropped."""
+        import mimetypes
+
+        suffix = (mimetypes.guess_extension(mime_type) if mime_type else None) or ".bin"
+        return self._enqueue(f"{self.base_path}/{hashlib.sha256(data).hexdigest()}{suffix}", data, is_shared=True)
 
     @staticmethod
     def new_id() -> str:
@@ -157,7 +166,11 @@ class Upload:
                     self._busy = 0
                     self._changed.notify_all()
 
-    def _write(self, path: str, data: list[Any]) -> None:
+    def _write(self, path: str, data: list[Any] | bytes) -> None:
+        if isinstance(data, bytes):
+            with self._file_system.open(path, "wb") as file:
+                file.write(data)
+            return
         items = [data] if self.format == "json" else [_indexed(item, at) for at, item in enumerate(data)]
         with self._file_system.open(path, "w", encoding="utf-8") as file:
             for item in items:
