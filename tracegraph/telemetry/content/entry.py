@@ -37,23 +37,21 @@ class Entry:
         """Record *value*, as *shape* makes it, for *attribute*; nothing if it is None or *shape* makes an empty list."""
         if value is None:
             return
-        if shape is not None:
-            try:
-                value = shape(value)
-            except Exception as error:  # noqa: BLE001  # the function is the user's, or reads classes of theirs
-                self._policy.report(getattr(shape, "__qualname__", "a TracePolicy"), error)
-                self._leave_out(attribute)
-                return
-            if value is None or value == []:
-                return
         try:
+            if shape is not None:
+                value = shape(value)
+                if value is None or (isinstance(value, list) and not value):
+                    return
             data = self._policy.redacted(snapshot(value), attribute)
         except LeftOutError:
             self._leave_out(attribute)
-            return
-        self.content[attribute] = data
-        if self.span is not None and self._policy.on_spans:
-            self._put_on_span(self.span, attribute, data, is_text)
+        except Exception as error:  # noqa: BLE001  # the function is the user's, or reads classes of theirs, or the stack is full
+            self._policy.report(getattr(shape, "__qualname__", attribute), error)
+            self._leave_out(attribute)
+        else:
+            self.content[attribute] = data
+            if self.span is not None and self._policy.on_spans:
+                self._put_on_span(self.span, attribute, data, is_text)
 
     def refer(self, attribute: str, ref: str) -> None:
         """Say where the content was uploaded to."""
