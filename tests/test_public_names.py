@@ -32,6 +32,7 @@ PUBLIC_MODULES = (
     "tracegraph.stream",
     "tracegraph.stream.transformers",
     "tracegraph.telemetry",
+    "tracegraph.telemetry.content",
     "tracegraph.types",
     "tracegraph.typing",
     "tracegraph.version",

@@ -203,4 +203,14 @@ MUTANTS = (
         (Edit("graph/sparing.py", "if variable in code.co_cellvars or not", "if not"),),
         ("tests/graph/test_sparing.py",),
     ),
+    Mutant(
+        "a value that leaves as it is when its redactor fails",
+        (Edit("telemetry/content/redaction.py", "raise LeftOutError(redactor, where) from error", "redacted = data"),),
+        ("tests/telemetry/test_content_redaction.py",),
+    ),
+    Mutant(
+        "characters counted for bytes",
+        (Edit("telemetry/content/budget.py", "return len(text.encode())", "return len(text)"),),
+        ("tests/telemetry/test_content_budget.py",),
+    ),
 )

@@ -41,6 +41,7 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
         launch.topology.output_channels,
         launch.topology.stream_channels,
         launch.workflow_name,
+        launch.topology.trace_policies,
     )
 
 

@@ -37,6 +37,7 @@ class Topology:
         "saved_as_it_is",
         "short_lived",
         "stream_channels",
+        "trace_policies",
         "trigger_to_nodes",
         "unsaved",
     )
@@ -68,6 +69,8 @@ class Topology:
             for trigger in node.triggers:
                 triggers.setdefault(trigger, []).append(node)
         self.trigger_to_nodes = {name: tuple(found) for name, found in triggers.items()}
+        policies = {name: node.trace_policy for name, node in self.nodes.items() if node.trace_policy is not None}
+        self.trace_policies = policies or None
         self.held = frozenset(name for name, rule in self.channels.items() if not rule.is_plain)
         self.clears = frozenset(name for name, rule in self.channels.items() if rule.clears)
         self.replaces = frozenset(name for name, rule in self.channels.items() if rule.replaces)

@@ -30,7 +30,7 @@ from tracegraph.events.calls import (
 from tracegraph.records import Write
 
 if TYPE_CHECKING:
-    from tracegraph.types import Interrupt
+    from tracegraph.types import Interrupt, TracePolicy
 
 __all__ = [
     "CALL_KINDS",
@@ -105,6 +105,8 @@ class RunStarted(BaseEvent):
     """Channels that its streams and snapshots show."""
     workflow_name: str | None = None
     """What its workflow is called; None if nobody chose a name."""
+    trace_policies: Mapping[str, TracePolicy] | None = None
+    """Of its nodes, by name; None if none has one."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Spans of what node code calls: models, tools, retrievers.
 
-Content (messages, tool arguments, documents) is not recorded here.
+Content (messages, tool arguments, documents) is not recorded here but in :mod:`tracegraph.telemetry.content`.
 """
 
 from __future__ import annotations

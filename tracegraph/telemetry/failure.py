@@ -11,6 +11,7 @@ from opentelemetry.trace import Span, StatusCode
 
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.content.choice import active_policy
 from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.shortening import shortened, shortened_inside
 
@@ -39,7 +40,7 @@ def error_type(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the exception's text, shortened; an exception that cannot be printed still gives a text.
+    """Return the exception's text, redacted and shortened; an exception that cannot be printed still gives a text.
 
     >>> message_of(ValueError("x" * 5000))[-20:]
     'xxxxxx... (cut here)'
@@ -48,7 +49,7 @@ def message_of(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001  # the error is the user's, and so is its __str__
         return "(the exception has no printable message)"
-    return shortened(text)
+    return shortened(active_policy().redacted_text(text, semconv.EXCEPTION_MESSAGE))
 
 
 def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bool = True) -> None:
@@ -56,18 +57,16 @@ def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bo
     kind = error_type(error)
     message = message_of(error)
     span.set_attribute(semconv.ERROR_TYPE, kind)
-    span.set_status(StatusCode.ERROR, message)
+    span.set_status(StatusCode.ERROR, message or None)
     if is_recorded:
         add_event(span, semconv.EXCEPTION_EVENT, partial(exception_attributes, error), at_ns)
 
 
 def exception_attributes(error: BaseException) -> dict[str, str]:
     """Return the conventions' three attributes of an exception, for an event or a log record."""
-    return {
-        semconv.EXCEPTION_TYPE: error_type(error),
-        semconv.EXCEPTION_MESSAGE: message_of(error),
-        semconv.EXCEPTION_STACKTRACE: _stack(error),
-    }
+    texts = {semconv.EXCEPTION_MESSAGE: message_of(error), semconv.EXCEPTION_STACKTRACE: _stack(error)}
+    # What a redactor could not do is left out.
+    return {semconv.EXCEPTION_TYPE: error_type(error), **{key: text for key, text in texts.items() if text}}
 
 
 def _stack(error: BaseException) -> str:
@@ -76,4 +75,4 @@ def _stack(error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
     except Exception:  # noqa: BLE001  # see message_of
         return "(the traceback cannot be printed)"
-    return shortened_inside(text, _STACK_BYTES)
+    return shortened_inside(active_policy().redacted_text(text, semconv.EXCEPTION_STACKTRACE), _STACK_BYTES)

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.telemetry.content.presence import may_have_content
 from tracegraph.telemetry.correlation import report_once
 from tracegraph.telemetry.log_provider import logger_in_use
 from tracegraph.telemetry.meters import metrics_for_root
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tracegraph.callbacks.hub import Observer
     from tracegraph.events import RunStarted
+    from tracegraph.telemetry.content.recorder import ContentRecorder
     from tracegraph.telemetry.spans import SpanObserver
 
 __all__ = ["attach_here", "observers_for_root", "spans_for_root", "use_provider"]
@@ -50,10 +52,16 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
 
     Spans come first: the other signals ask them which span they belong to. See :func:`spans_for_root`.
     """
-    spans, context = spans_for_root(started)
+    content = _content()
+    spans, context = spans_for_root(started, content=content)
     # Metrics and records are not only of runs that are sampled: metrics count them all.
     metrics = metrics_for_root(started, spans, context)
     observers: list[Observer] = [observer for observer in (spans, metrics) if observer is not None]
+    if spans is None and content is not None and content.is_useful_without_spans:
+        from tracegraph.telemetry.content.observer import ContentObserver
+
+        content.context = context
+        observers.append(ContentObserver(content))
     try:
         if (logger := logger_in_use()) is not None and has_records():
             from tracegraph.telemetry.logs import LogsObserver
@@ -64,7 +72,9 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
     return observers, context
 
 
-def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = None) -> tuple[SpanObserver | None, Context | None]:
+def spans_for_root(
+    started: RunStarted, *, provider: TracerProvider | None = None, content: ContentRecorder | None = None
+) -> tuple[SpanObserver | None, Context | None]:
     """Start the span of a root run; return what observes the run and the context its code must run in.
 
     Call it once per root run, in the caller's context, before the run's own context is copied; then call
@@ -79,7 +89,25 @@ def spans_for_root(started: RunStarted, *, provider: TracerProvider | None = Non
         return None, None
     from tracegraph.telemetry.spans import SpanObserver
 
-    return SpanObserver.open(started, tracer)
+    return SpanObserver.open(started, tracer, content)
+
+
+def _content() -> ContentRecorder | None:
+    """Return what records the content of a root run; None, as a rule, for nothing is to be recorded."""
+    if not may_have_content():
+        return None
+    from tracegraph.telemetry.content.choice import active_logger_provider, active_policy
+
+    policy = active_policy()
+    if policy.is_off:
+        return None
+    from tracegraph.telemetry.calls import request_of
+    from tracegraph.telemetry.content.details import find_logger
+    from tracegraph.telemetry.content.recorder import ContentRecorder
+    from tracegraph.telemetry.model_calls import model_answer
+
+    logger = (logger_in_use() or find_logger(active_logger_provider())) if policy.on_events else None
+    return ContentRecorder(policy, logger, lambda event: request_of(event)[2], model_answer)
 
 
 def attach_here(context: Context | None) -> None:

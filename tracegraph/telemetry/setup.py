@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
+    from tracegraph.telemetry.content import Capture, ContentPolicy
+    from tracegraph.telemetry.content.upload import Upload
     from tracegraph.telemetry.log_lines import LogForm
     from tracegraph.telemetry.log_setup import LogPipeline
     from tracegraph.telemetry.readers import Meters
@@ -68,6 +70,8 @@ class Telemetry:
         self._sinks: dict[str, Sink] = {}
         self._logs: LogPipeline | None = None
         self._meters: Meters | None = None
+        self._has_content = False
+        self._upload: Upload | None = None
 
     @property
     def meter_provider(self) -> MeterProvider | None:
@@ -94,6 +98,8 @@ class Telemetry:
             has_flushed &= self._logs.force_flush(timeout_ms)
         if self._meters is not None:
             has_flushed &= self._meters.force_flush(timeout_ms)
+        if self._upload is not None:
+            has_flushed &= self._upload.flush(timeout_ms / 1e3)
         return has_flushed
 
     def shutdown(self) -> None:
@@ -107,6 +113,7 @@ class Telemetry:
                 _active = None
                 use_provider(None, retired=_owned)
                 use_events(None)
+                self._choose_content(None)
             meters, self._meters = self._meters, None
             if meters is not None:
                 use_meter_provider(None)
@@ -119,6 +126,17 @@ class Telemetry:
             logs.shutdown()
         if meters is not None:
             meters.shutdown()
+
+    def _choose_content(self, policy: ContentPolicy | None) -> None:
+        """Let later runs record content as *policy* says (None: as the environment does); what waits is still uploaded."""
+        before, self._upload = self._upload, None if policy is None else policy.upload
+        if policy is not None or self._has_content:
+            from tracegraph.telemetry.content import use_content
+
+            use_content(policy)
+            self._has_content = policy is not None
+        if before is not None and before is not self._upload:
+            before.shutdown()
 
     def _add(self, sinks: Sequence[Sink]) -> None:
         assert self.provider is not None  # the disabled handle gets no sinks
@@ -150,6 +168,7 @@ def setup(
     events: Events | None = None,
     logger_provider: LoggerProvider | None = None,
     log_exporters: Sequence[LogRecordExporter] | None = None,
+    capture: ContentPolicy | Capture | str | bool | None = None,
 ) -> Telemetry:
     """Configure where spans, metrics and log records go (see the module's docstring); return the handle to flush and close it.
 
@@ -170,11 +189,13 @@ def setup(
         events: where points in time go: ``logs``, ``spans`` or ``dup``, both; else ``TRACEGRAPH_EVENTS``, else ``dup``.
         logger_provider: use this SDK provider for log records, without making it the global one.
         log_exporters: more exporters of log records, each in a batch of its own.
+        capture: what content is recorded, and where: a :class:`tracegraph.telemetry.content.ContentPolicy`, or what one of
+            these takes as ``capture``; None: as ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` says, else nothing.
 
     Raises:
         InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_METRICS_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol
-            names something that does not exist, the application's provider takes no processors, or the Prometheus endpoint
-            cannot be opened.
+            names something that does not exist, the application's provider takes no processors, the Prometheus endpoint
+            cannot be opened, or *capture* or a variable of content says nothing known.
     """
     global _active  # noqa: PLW0603  # see shutdown()
     if logs is not None:
@@ -197,6 +218,7 @@ def setup(
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
         if handle is None or events is not None:
             use_events(events)
+        content = _content(capture) if handle is None or capture is not None else None
         pipeline = _log_pipeline(handle, logger_provider, log_exporters or (), has_environment=provider is None)
         has_meters = handle is not None and handle.meter_provider is not None
         meters = None if has_meters or provider is not None else _meters(target, service_name)
@@ -214,6 +236,8 @@ def setup(
         handle._add(wanted)  # noqa: SLF001  # as above
         handle._use_logs(pipeline)  # noqa: SLF001
         handle._measure(meters)  # noqa: SLF001  # as above
+        if content is not None:
+            handle._choose_content(content)  # noqa: SLF001  # as above
         return handle
 
 
@@ -232,6 +256,17 @@ def _log_pipeline(
         pipeline = LogPipeline(provider)
     pipeline.plan(exporters, has_environment=has_environment)
     return pipeline
+
+
+def _content(capture: ContentPolicy | Capture | str | bool | None) -> ContentPolicy | None:
+    """Return the policy that *capture* or the environment asks for, None if neither says anything."""
+    from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE
+
+    if capture is None and CAPTURE_VARIABLE not in os.environ and HOOK_VARIABLE not in os.environ:
+        return None
+    from tracegraph.telemetry.content.choice import policy_from_environment
+
+    return policy_from_environment(capture)
 
 
 def _application_provider() -> TracerProvider | None:

@@ -16,7 +16,8 @@ its own ``...Ended`` event, or the end of whatever encloses it, on every way out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final
+from time import time_ns
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
@@ -38,6 +39,9 @@ from tracegraph.telemetry.marks import (
 )
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
 from tracegraph.telemetry.traceparent import format_traceparent
+
+if TYPE_CHECKING:
+    from tracegraph.telemetry.content.recorder import ContentRecorder
 
 __all__ = ["SPAN_BUDGET", "SpanObserver"]
 
@@ -66,7 +70,10 @@ class SpanObserver:
         }
     )
 
-    def __init__(self, tracer: Tracer, started: events.RunStarted, root: RunRecord) -> None:
+    def __init__(
+        self, tracer: Tracer, started: events.RunStarted, root: RunRecord, content: ContentRecorder | None = None
+    ) -> None:
+        self._content = content
         self._tracer = tracer
         self._root_id = started.run_id
         self._root = root
@@ -77,10 +84,16 @@ class SpanObserver:
         self._collapsed = 0
 
     @classmethod
-    def open(cls, started: events.RunStarted, tracer: Tracer) -> tuple[SpanObserver | None, Context]:
-        """Start the root span below the ambient one; no observer if it does not record."""
+    def open(
+        cls, started: events.RunStarted, tracer: Tracer, content: ContentRecorder | None = None
+    ) -> tuple[SpanObserver | None, Context]:
+        """Start the root span below the ambient one; no observer if it does not record. *content* gets the spans to fill."""
         root = RunRecord.open(started, tracer, get_current())
-        return (cls(tracer, started, root) if root.span.is_recording() else None), root.context
+        if not root.span.is_recording():
+            return None, root.context
+        if content is not None:
+            content.run_started(started, root.span)
+        return cls(tracer, started, root, content), root.context
 
     def observe(self, event: Event) -> None:
         """Start, mark or end the spans that *event* is about."""
@@ -150,6 +163,8 @@ class SpanObserver:
     def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
         """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""
         if self._runs:
+            if self._content is not None:
+                self._content.close(at_ns or time_ns())
             end_all(self._ends(self._root_id, status), at_ns)
 
     # -- runs
@@ -159,9 +174,11 @@ class SpanObserver:
             return  # the root's span was started before its context was made; nothing starts after its end
         parent = self._runs.get(event.parent_run_id)
         task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
-        self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task))
+        run = self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task))
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
+        if self._content is not None:
+            self._content.run_started(event, run.span)
 
     def _run_ended(self, event: events.RunEnded) -> None:
         run = self._runs.get(event.run_id)
@@ -176,6 +193,8 @@ class SpanObserver:
                 run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self._collapsed)
             if event.status in {"failed", "step_limit"} and is_failure(event.error):
                 mark_failed(run.span, event.error, event.at_ns)
+            if self._content is not None:
+                self._content.run_ended(event, run.span)
         finally:
             end_all(self._ends(event.run_id, event.status), event.at_ns)
 
@@ -323,6 +342,8 @@ class SpanObserver:
         context = run.step_context if caller is None else caller.context(run)
         span = self._tracer.start_span(names.span_name, context, attributes=attributes, links=links, start_time=event.at_ns)
         run.tasks[event.task_id] = TaskRecord(span)
+        if self._content is not None:
+            self._content.task_started(event, span)
 
     def _task_ended(self, event: events.TaskEnded) -> None:
         run = self._runs.get(event.run_id)
@@ -339,6 +360,8 @@ class SpanObserver:
                 mark_task(task.span, event)
             if task.attempt is not None:
                 task.span.set_attribute(semconv.TASK_ATTEMPTS, event.attempts)
+            if self._content is not None:
+                self._content.task_ended(event, task.span)
         finally:
             end_all(self._ends_of_task(run, event.task_id, event.status), event.at_ns)
 
@@ -350,7 +373,11 @@ class SpanObserver:
         caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
         context = run.step_context if caller is None else caller.context(run)
         span = self._tracer.start_span(names.span_name, context, attributes=attributes, start_time=event.at_ns)
-        span.end(event.at_ns)
+        try:
+            if self._content is not None:
+                self._content.task_ended(event, span)
+        finally:
+            span.end(event.at_ns)
 
     def _ends_of_task(self, run: RunRecord, task_id: str, status: str) -> Iterator[End]:
         """Yield what is still open of a task, its own span last; forget it."""
@@ -417,12 +444,18 @@ class SpanObserver:
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
         context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
-        calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id)
+        call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id)
+        if self._content is not None:
+            self._content.call_started(event, call.span)
 
     def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.pop(event.call_id, None)) is not None:
-            call.close(event)
+            try:
+                if self._content is not None:
+                    self._content.call_ended(event)
+            finally:
+                call.close(event)
 
     def _model_token(self, event: events.ModelToken) -> None:
         calls = self._calls(event.run_id, event.task_id)

@@ -19,7 +19,7 @@ from small_graphs import THREAD, State, chain, saving
 from tracegraph.config import get_config, get_stream_writer
 from tracegraph.events import CheckpointTask, Event, TaskPlanned
 from tracegraph.stream.wire import to_wire, wire_schema
-from tracegraph.types import Interrupt, StreamMode, interrupt
+from tracegraph.types import Interrupt, StreamMode, TracePolicy, interrupt
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "wire" / "schema-v1.json"
 SCHEMA = json.loads(COMMITTED.read_text("utf-8"))
@@ -91,9 +91,9 @@ SAMPLES: dict[Any, Any] = {
 
 
 def made(kind: Any) -> Any:
-    hints = get_type_hints(kind, localns={"Interrupt": Interrupt})
+    hints = get_type_hints(kind, localns={"Interrupt": Interrupt, "TracePolicy": TracePolicy})
     names = [field.name for field in dataclasses.fields(kind) if field.init]
-    return kind(**{name: None if name == "mapper" else sample(hints[name]) for name in names})
+    return kind(**{name: None if name in ("mapper", "trace_policies") else sample(hints[name]) for name in names})
 
 
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)

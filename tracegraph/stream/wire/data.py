@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 from uuid import UUID
 
-from tracegraph.events import Event, ObserverFailed, TaskPlanned
+from tracegraph.events import Event, ObserverFailed, RunStarted, TaskPlanned
 from tracegraph.messages import BaseMessage
 from tracegraph.messages.coerce import is_langchain
 from tracegraph.plain_data import safe_repr, safe_str, to_plain_data
@@ -39,6 +39,8 @@ def sent_fields(kind: type) -> dict[str, str]:
     names = {field.name: field.name for field in dataclasses.fields(kind)}
     if kind is TaskPlanned:
         del names["mapper"]  # code is nothing to send
+    elif kind is RunStarted:
+        del names["trace_policies"]  # as above
     elif kind is ObserverFailed:
         names["event"] = "observed"  # the key "event" says what this event is
     return names

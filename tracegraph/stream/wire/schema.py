@@ -13,7 +13,7 @@ from tracegraph.events import CheckpointTask, Event, TaskPlanned
 from tracegraph.messages import AIMessageChunk, AnyMessage
 from tracegraph.stream.wire.data import CHUNK_TYPE, MESSAGE_FIRST, sent_fields
 from tracegraph.stream.wire.form import WIRE_VERSION
-from tracegraph.types import Interrupt, PartMeta, StreamMode
+from tracegraph.types import Interrupt, PartMeta, StreamMode, TracePolicy
 
 __all__ = ["wire_schema"]
 
@@ -98,7 +98,7 @@ _DATA: Final[Mapping[str, Schema]] = {
 
 def _record(kind: type, *, named: bool = False) -> Schema:
     """Return the schema of a dataclass; *named*: by its class, as events are."""
-    hints = get_type_hints(kind, localns={"Interrupt": Interrupt})
+    hints = get_type_hints(kind, localns={"Interrupt": Interrupt, "TracePolicy": TracePolicy})
     event: Schema = {"event": {"const": kind.__name__}} if named else {}
     properties = event | {key: _of(hints[name]) for name, key in sent_fields(kind).items()}
     return _object(list(properties), **properties)
