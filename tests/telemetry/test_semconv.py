@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes
 from opentelemetry.semconv.attributes import error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
@@ -37,7 +37,7 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
-        for module in (gen_ai_attributes, error_attributes, exception_attributes)
+        for module in (gen_ai_attributes, process_attributes, error_attributes, exception_attributes)
         for key, value in vars(module).items()
         if key.isupper() and isinstance(value, str)
     }
@@ -59,7 +59,13 @@ def test_exporters_know_the_same_names() -> None:
     """The exporters do not import tracegraph, so the few names they show are written there again; here they are compared."""
     theirs = {
         base.CONVERSATION_ID: semconv.CONVERSATION_ID,
+        base.RUN_ID: semconv.RUN_ID,
         base.RUN_STATUS: semconv.RUN_STATUS,
+        base.RUN_REASON: semconv.RUN_REASON,
+        base.TASK_ID: semconv.TASK_ID,
+        base.TASK_REASON: semconv.TASK_REASON,
+        base.ABANDONED: semconv.SPAN_ABANDONED,
+        base.PROCESS_ID: semconv.PROCESS_ID,
         base.TASK_STATUS: semconv.TASK_STATUS,
         base.CALL_STATUS: semconv.CALL_STATUS,
         base.SUPERSTEP: semconv.SUPERSTEP,

@@ -129,3 +129,8 @@ JOIN_NAME: Final = "tracegraph.join.name"
 JOIN_TARGET: Final = "tracegraph.join.target"
 JOIN_WAITING_FOR: Final = "tracegraph.join.waiting_for"
 NEXT_NODES: Final = "tracegraph.run.next_nodes"
+
+# What a process that died left open. The embedded store writes these when it finds that process dead.
+SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
+PROCESS_ID: Final = "process.pid"
+"""The process that died; a name of the core conventions."""
