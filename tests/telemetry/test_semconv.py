@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, process_attributes, session_attributes
 from opentelemetry.semconv.attributes import error_attributes, exception_attributes
 from opentelemetry.semconv.schemas import Schemas
 
@@ -23,6 +23,9 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.usage.reasoning.output_tokens",
 }
 
+OPENINFERENCE = {"openinference.span.kind", "graph.node.id", "graph.node.name", "graph.node.parent_id"}
+"""Only in the profile of that name."""
+
 
 def test_no_name_is_written_twice() -> None:
     """Two constants of one value would drift apart."""
@@ -37,12 +40,12 @@ def test_names_are_the_conventions_or_in_our_own_namespace() -> None:
     ours = {value for value in dotted if value.startswith("tracegraph.")}
     known = {
         value
-        for module in (gen_ai_attributes, process_attributes, error_attributes, exception_attributes)
+        for module in (gen_ai_attributes, process_attributes, session_attributes, error_attributes, exception_attributes)
         for key, value in vars(module).items()
         if key.isupper() and isinstance(value, str)
     }
 
-    assert dotted - ours - known <= AHEAD_OF_THE_INSTALLED_CONVENTIONS
+    assert dotted - ours - known - OPENINFERENCE <= AHEAD_OF_THE_INSTALLED_CONVENTIONS
 
 
 def test_schema_url_is_a_published_one() -> None:

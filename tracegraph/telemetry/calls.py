@@ -16,6 +16,8 @@ from opentelemetry.util.types import AttributeValue
 from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnded, RetrievalStarted, ToolEnded, ToolStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.openinference import call_attributes
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions
 
 __all__ = ["Call"]
 
@@ -29,10 +31,11 @@ _REQUEST_NUMBERS = (
 class Call:
     """One open call of a model, tool or retriever, and its span."""
 
-    __slots__ = ("chunks", "first_chunk_ns", "span", "started_ns", "task_id")
+    __slots__ = ("chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id")
 
-    def __init__(self, span: Span, task_id: str, started_ns: int) -> None:
+    def __init__(self, span: Span, task_id: str, started_ns: int, options: TelemetryOptions = DEFAULT_OPTIONS) -> None:
         self.span = span
+        self.options = options
         self.task_id = task_id
         self.started_ns = started_ns
         self.chunks = 0
@@ -40,7 +43,12 @@ class Call:
 
     @classmethod
     def open(
-        cls, event: ModelStarted | ToolStarted | RetrievalStarted, tracer: Tracer, context: Context, thread_id: str | None
+        cls,
+        event: ModelStarted | ToolStarted | RetrievalStarted,
+        tracer: Tracer,
+        context: Context,
+        thread_id: str | None,
+        options: TelemetryOptions = DEFAULT_OPTIONS,
     ) -> Call:
         """Start the span of a call below the span in *context*."""
         match event:
@@ -53,8 +61,10 @@ class Call:
                 attributes = {semconv.OPERATION_NAME: semconv.RETRIEVAL, semconv.RETRIEVER_NAME: event.name}
         if thread_id is not None:
             attributes[semconv.CONVERSATION_ID] = thread_id
+        if options.profile == "openinference":
+            attributes.update(call_attributes(event, thread_id))
         span = tracer.start_span(name, context, kind=kind, attributes=attributes, start_time=event.at_ns)
-        return cls(span, event.task_id, event.at_ns)
+        return cls(span, event.task_id, event.at_ns, options)
 
     def chunk(self, event: ModelToken) -> None:
         """Count a piece of a streamed answer; tokens never become spans or span events, but the first one does."""
@@ -88,7 +98,7 @@ class Call:
             outcome[semconv.RESPONSE_TIME_TO_FIRST_CHUNK] = (self.first_chunk_ns - self.started_ns) / 1e9
         match event:
             case ModelEnded():
-                outcome.update(_model_answer(event.response))
+                outcome.update(_model_answer(event.response, self.options))
             case RetrievalEnded(documents=list() | tuple() as documents):
                 outcome[semconv.RETRIEVAL_COUNT] = len(documents)
             case ToolEnded() | RetrievalEnded():
@@ -125,7 +135,7 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
     return f"{semconv.EXECUTE_TOOL} {event.name}", SpanKind.INTERNAL, attributes
 
 
-def _model_answer(response: Any) -> dict[str, AttributeValue]:
+def _model_answer(response: Any, options: TelemetryOptions) -> dict[str, AttributeValue]:
     """Return model, finish reason and token counts as far as the answer tells; what it does not tell stays absent, never 0."""
     message = _first_message(response)
     about = _mapping(getattr(message, "response_metadata", None))
@@ -138,11 +148,13 @@ def _model_answer(response: Any) -> dict[str, AttributeValue]:
         answer[semconv.RESPONSE_ID] = response_id
     usage = _mapping(getattr(message, "usage_metadata", None))
     inputs, outputs = _mapping(usage.get("input_token_details")), _mapping(usage.get("output_token_details"))
+    is_released = options.semconv == "1.41"
+    cache_write = semconv.USAGE_CACHE_CREATION_INPUT_TOKENS if is_released else semconv.USAGE_CACHE_WRITE_INPUT_TOKENS
     counts = (
         (usage.get("input_tokens"), semconv.USAGE_INPUT_TOKENS),
         (usage.get("output_tokens"), semconv.USAGE_OUTPUT_TOKENS),
         (inputs.get("cache_read"), semconv.USAGE_CACHE_READ_INPUT_TOKENS),
-        (inputs.get("cache_creation"), semconv.USAGE_CACHE_WRITE_INPUT_TOKENS),
+        (inputs.get("cache_creation"), cache_write),
         (outputs.get("reasoning"), semconv.USAGE_REASONING_OUTPUT_TOKENS),
     )
     return answer | {name: count for count, name in counts if isinstance(count, int)}

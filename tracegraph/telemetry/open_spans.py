@@ -17,6 +17,7 @@ from tracegraph.engine.identity import path_text
 from tracegraph.events import RunStarted, TaskEnded, TaskStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
+from tracegraph.telemetry.openinference import GraphNodes, span_attributes
 
 __all__ = ["Attributes", "End", "NodeNames", "RunRecord", "TaskRecord", "end_all"]
 
@@ -107,6 +108,7 @@ class RunRecord:
         "context",
         "ended",
         "ended_before",
+        "graph_nodes",
         "last_task_end_ns",
         "lookups",
         "nodes",
@@ -118,7 +120,7 @@ class RunRecord:
         "thread_id",
     )
 
-    def __init__(self, span: Span, context: Context, started: RunStarted) -> None:
+    def __init__(self, span: Span, context: Context, started: RunStarted, graph_nodes: GraphNodes | None = None) -> None:
         self.span = span
         self.context = context
         self.step_context = context
@@ -127,6 +129,10 @@ class RunRecord:
         self.base: Attributes = {semconv.CHECKPOINT_NS: started.ns}
         if started.thread_id is not None:
             self.base[semconv.CONVERSATION_ID] = started.thread_id
+        self.graph_nodes = graph_nodes
+        """Only in the OpenInference profile."""
+        if graph_nodes is not None:
+            self.base |= span_attributes(started.thread_id)
         self.nodes: dict[str, NodeNames] = {}
         self.tasks: dict[str, TaskRecord] = {}
         self.calls: dict[UUID, Call] | None = None
@@ -139,7 +145,7 @@ class RunRecord:
         self.last_task_end_ns = 0
 
     @classmethod
-    def open(cls, event: RunStarted, tracer: Tracer, context: Context | None) -> RunRecord:
+    def open(cls, event: RunStarted, tracer: Tracer, context: Context | None, graph_nodes: GraphNodes | None = None) -> RunRecord:
         """Start the span of a run below the span in *context* (``None``: the current one)."""
         name = semconv.INVOKE_WORKFLOW
         attributes: Attributes = {semconv.OPERATION_NAME: name, semconv.RUN_ID: str(event.run_id)}
@@ -155,8 +161,10 @@ class RunRecord:
             attributes[semconv.RUN_TAGS] = tuple(event.tags)
         if event.is_resume and event.checkpoint_id is not None:
             attributes[semconv.RESUMED_FROM_CHECKPOINT] = event.checkpoint_id
+        if graph_nodes is not None:
+            attributes |= span_attributes(event.thread_id)
         span = tracer.start_span(name, context, attributes=attributes, start_time=event.at_ns)
-        return cls(span, set_span_in_context(span, context), event)
+        return cls(span, set_span_in_context(span, context), event, graph_nodes)
 
     def names_of(self, node: str) -> NodeNames:
         """Return what *node*'s spans have in common."""
@@ -177,6 +185,8 @@ class RunRecord:
         self.superstep = superstep
         self.step_context = self.context if superstep is None else set_span_in_context(superstep, self.context)
         self.ended_before, self.ended = self.ended, {}
+        if self.graph_nodes is not None:
+            self.graph_nodes.next_step()
 
     def leave_superstep(self) -> Span | None:
         """Return the superstep's span, which is the caller's to end now."""

@@ -134,3 +134,14 @@ NEXT_NODES: Final = "tracegraph.run.next_nodes"
 SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
 PROCESS_ID: Final = "process.pid"
 """The process that died; a name of the core conventions."""
+
+# The semconv="1.41" profile: what the last released conventions call differently.
+# (`gen_ai.client.token.usage` belongs here too: the metric that was removed since.)
+USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+
+# The OpenInference profile.
+OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"
+SESSION_ID: Final = "session.id"
+GRAPH_NODE_ID: Final = "graph.node.id"
+GRAPH_NODE_NAME: Final = "graph.node.name"
+GRAPH_NODE_PARENT_ID: Final = "graph.node.parent_id"

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tracegraph.errors import InvalidInputError
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, ModelSpans, Profile, Semconv, current_options, use_options
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Telemetry:
             if _active is self:
                 _active = None
                 use_provider(None, retired=_owned)
+                use_options(DEFAULT_OPTIONS)
             sinks, self._sinks = self._sinks, {}
         atexit.unregister(self.shutdown)
         for sink in sinks.values():
@@ -93,6 +95,9 @@ def setup(
     store: bool | str | Path | None = None,
     console: bool = False,
     exporters: Sequence[SpanExporter] | None = None,
+    profile: Profile | None = None,
+    semconv: Semconv | None = None,
+    model_spans: ModelSpans | None = None,
 ) -> Telemetry:
     """Configure where spans go (see the module's docstring) and return the handle to flush and shut it down.
 
@@ -107,10 +112,14 @@ def setup(
         store: a path: the SQLite store there; True: at its default place; False: none; None: as said above.
         console: print each finished trace as a tree to standard error.
         exporters: more span exporters, each in a batch of its own.
+        profile: ``"openinference"`` adds what Arize Phoenix draws its views from; ``"none"``, the default, does not.
+        semconv: ``"1.41"`` uses the names of the last released GenAI conventions rather than the ``"latest"``.
+        model_spans: ``"never"`` makes no spans of model calls, where an instrumentation of the provider does;
+            ``"always"`` is the default.
 
     Raises:
-        InvalidInputError: ``OTEL_TRACES_EXPORTER`` or the OTLP protocol names something that does not exist, or
-            the application's provider takes no span processors.
+        InvalidInputError: ``OTEL_TRACES_EXPORTER`` or the OTLP protocol names something that does not exist,
+            the application's provider takes no span processors, or an option has a value it cannot have.
     """
     global _active  # noqa: PLW0603  # see shutdown()
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
@@ -125,6 +134,9 @@ def setup(
         target = (handle and handle.provider) or provider or _application_provider()
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
+        options = (DEFAULT_OPTIONS if handle is None else current_options()).changed(
+            profile=profile, semconv=semconv, model_spans=model_spans
+        )
         # Made before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
         wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
@@ -133,6 +145,7 @@ def setup(
             use_provider(provider)
             atexit.register(handle.shutdown)
             _active = handle
+        use_options(options)
         handle._add(wanted)  # noqa: SLF001  # as above
         return handle
 

@@ -27,6 +27,7 @@ from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.instrumentors import warn_if_doubled
 from tracegraph.telemetry.marks import (
     mark_drained,
     mark_interrupted,
@@ -37,6 +38,8 @@ from tracegraph.telemetry.marks import (
     mark_turn_taken,
 )
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
+from tracegraph.telemetry.openinference import GraphNodes
+from tracegraph.telemetry.options import TelemetryOptions, current_options
 from tracegraph.telemetry.traceparent import format_traceparent
 
 __all__ = ["SPAN_BUDGET", "SpanObserver"]
@@ -66,8 +69,9 @@ class SpanObserver:
         }
     )
 
-    def __init__(self, tracer: Tracer, started: events.RunStarted, root: RunRecord) -> None:
+    def __init__(self, tracer: Tracer, started: events.RunStarted, root: RunRecord, options: TelemetryOptions) -> None:
         self._tracer = tracer
+        self._options = options
         self._root_id = started.run_id
         self._root = root
         self._runs: dict[UUID, RunRecord] = {started.run_id: root}
@@ -79,8 +83,9 @@ class SpanObserver:
     @classmethod
     def open(cls, started: events.RunStarted, tracer: Tracer) -> tuple[SpanObserver | None, Context]:
         """Start the root span below the ambient one; no observer if it does not record."""
-        root = RunRecord.open(started, tracer, get_current())
-        return (cls(tracer, started, root) if root.span.is_recording() else None), root.context
+        options = current_options()
+        root = RunRecord.open(started, tracer, get_current(), GraphNodes() if options.profile == "openinference" else None)
+        return (cls(tracer, started, root, options) if root.span.is_recording() else None), root.context
 
     def observe(self, event: Event) -> None:
         """Start, mark or end the spans that *event* is about."""
@@ -129,7 +134,8 @@ class SpanObserver:
             return  # the root's span was started before its context was made; nothing starts after its end
         parent = self._runs.get(event.parent_run_id)
         task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
-        self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task))
+        nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, parent and parent.graph_nodes)
+        self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task), nodes)
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
 
@@ -272,6 +278,8 @@ class SpanObserver:
         self._count += 1
         names = run.names_of(event.name)
         attributes = names.of(event)
+        if run.graph_nodes is not None:
+            attributes |= run.graph_nodes.started(event)
         links: tuple[Link, ...] = ()
         if event.producer_id is not None:
             attributes[semconv.TASK_PRODUCER] = event.producer_id
@@ -290,6 +298,8 @@ class SpanObserver:
         if run is None:
             return
         run.last_task_end_ns = event.at_ns
+        if run.graph_nodes is not None:
+            run.graph_nodes.ended(event)
         if task is None:
             if event.status == "cached" and not event.is_hidden:
                 self._mark_cached(run, event)
@@ -372,12 +382,16 @@ class SpanObserver:
     def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
+        if isinstance(event, events.ModelStarted):
+            if self._options.model_spans == "never":
+                return
+            warn_if_doubled()
         task = run.tasks.get(event.task_id)
         owner = task or run
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
         context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
-        calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id)
+        calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id, self._options)
 
     def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
