@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from colours import Colour
@@ -16,9 +17,10 @@ from command_line import Command
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, os, sys
 from typing import TypedDict
 from tracegraph import START, StateGraph
+from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.telemetry import setup
 
 telemetry = setup()
@@ -40,8 +42,13 @@ graph.add_node("first", lambda state: {"n": 1})
 graph.add_node("wait", await_ if sys.argv[1] == "async" else wait)
 graph.add_edge(START, "first")
 graph.add_edge("first", "wait")
-compiled = graph.compile(name="job")
-asyncio.run(compiled.ainvoke({})) if sys.argv[1] == "async" else compiled.invoke({})
+with SqliteSaver.from_conn_string(os.path.join(os.environ["TRACEGRAPH_HOME"], "job.db")) as saver:
+    compiled = graph.compile(saver, name="job")
+    config = {"configurable": {"thread_id": "t"}}
+    given = {} if saver.get_tuple(config) is None else None
+    call = compiled.ainvoke if sys.argv[1] == "async" else compiled.invoke
+    result = call(given, config, durability="sync")
+    asyncio.run(result) if sys.argv[1] == "async" else None
 """
 
 
@@ -51,6 +58,7 @@ def job(environment: dict[str, str], colour: Colour) -> Iterator[Callable[[], su
     with ExitStack() as stack:
 
         def start() -> subprocess.Popen[str]:
+            Path(environment["TRACEGRAPH_HOME"]).mkdir(exist_ok=True)
             program = [sys.executable, "-c", PROGRAM, colour.name]
             process = stack.enter_context(
                 subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -68,16 +76,17 @@ def test_running_run_is_seen_and_ends_as_usual(job: Callable[[], subprocess.Pope
     process = job()
 
     (trace,) = command("traces", "--json").data
-    assert (trace["status"], trace["name"], trace["span_count"]) == ("running", "invoke_workflow job", 3)
-    shown = command("trace", "last")
-    assert "  running  3 spans" in shown.out.splitlines()[0]
-    lines = shown.out.splitlines()[1:]
+    assert (trace["status"], trace["name"]) == ("running", "invoke_workflow job")
+    shown = command("trace", "last").out.splitlines()
+    assert f"  running  {trace['span_count']} spans" in shown[0]
+    lines = [line for line in shown if line.lstrip().startswith(("invoke_workflow", "run_step"))]
     assert [line.split()[:2] for line in lines] == [["invoke_workflow", "job"], ["run_step", "first"], ["run_step", "wait"]]
     assert [line.endswith("  running") for line in lines] == [True, False, True]
 
     process.communicate("\n")
     (trace,) = command("traces", "--json").data
-    assert (trace["status"], trace["span_count"]) == ("completed", 3)
+    assert trace["status"] == "completed"
+    assert not any(span["is_running"] for span in command("trace", "last", "--json").data["spans"])
 
 
 def test_killed_run_is_abandoned(job: Callable[[], subprocess.Popen[str]], command: Command) -> None:
@@ -108,3 +117,22 @@ def test_next_start_closes_what_a_killed_run_left(
     seen = subprocess.run([sys.executable, "-c", code, database], capture_output=True, text=True, check=True)
     assert seen.stdout == "['running', 'abandoned']\n"
     second.communicate("\n")
+
+
+def test_run_that_goes_on_after_a_crash_is_found_from_the_one_that_crashed(
+    job: Callable[[], subprocess.Popen[str]], command: Command
+) -> None:
+    """The same thread in another process: a trace of its own, linked to what the dead process left."""
+    first = job()
+    first.kill()
+    first.wait()
+    second = job()
+    second.communicate("\n")
+    assert second.returncode == 0
+
+    newest, crashed = command("traces", "--json").data
+    assert (newest["status"], crashed["status"]) == ("completed", "abandoned")
+    assert (newest["thread_id"], crashed["thread_id"]) == ("t", "t")
+    assert command("trace", crashed["trace_id"], "--json").data["continued_in"] == [newest["trace_id"]]
+    names = [span["name"] for span in command("trace", newest["trace_id"], "--json").data["spans"]]
+    assert "run_step first" not in names

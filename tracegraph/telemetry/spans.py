@@ -134,7 +134,8 @@ class SpanObserver:
             return  # the root's span was started before its context was made; nothing starts after its end
         parent = self._runs.get(event.parent_run_id)
         task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
-        nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, parent and parent.graph_nodes)
+        around = parent.graph_nodes if parent is not None else None
+        nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, around)
         self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task), nodes)
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
