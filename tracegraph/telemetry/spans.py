@@ -37,7 +37,7 @@ from tracegraph.telemetry.marks import (
     mark_task,
     mark_turn_taken,
 )
-from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
+from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all, start_run_span
 from tracegraph.telemetry.openinference import GraphNodes
 from tracegraph.telemetry.options import TelemetryOptions, current_options
 from tracegraph.telemetry.traceparent import format_traceparent
@@ -83,9 +83,13 @@ class SpanObserver:
     @classmethod
     def open(cls, started: events.RunStarted, tracer: Tracer) -> tuple[SpanObserver | None, Context]:
         """Start the root span below the ambient one; no observer if it does not record."""
-        options = current_options()
-        root = RunRecord.open(started, tracer, get_current(), GraphNodes() if options.profile == "openinference" else None)
-        return (cls(tracer, started, root, options) if root.span.is_recording() else None), root.context
+        options, ambient = current_options(), get_current()
+        span = start_run_span(started, tracer, ambient, options)
+        context = set_span_in_context(span, ambient)
+        if not span.is_recording():
+            return None, context
+        nodes = GraphNodes() if options.profile == "openinference" else None
+        return cls(tracer, started, RunRecord(span, context, started, nodes), options), context
 
     def observe(self, event: Event) -> None:
         """Start, mark or end the spans that *event* is about."""
@@ -136,7 +140,9 @@ class SpanObserver:
         task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
         around = parent.graph_nodes if parent is not None else None
         nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, around)
-        self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task), nodes)
+        context = self._context_below(parent, task)
+        span = start_run_span(event, self._tracer, context, self._options)
+        self._runs[event.run_id] = RunRecord(span, set_span_in_context(span, context), event, nodes)
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
 
