@@ -224,17 +224,26 @@ def test_forked_child_has_nothing_open_of_its_parents(path: Path, maker: Any) ->
     maker.provider.add_span_processor(processor := StoreSpanProcessor(exporter, open_delay_s=3600))
     parents = maker.start("parents")
     processor.force_flush()
-    reading, writing = os.pipe()
+    told, tells = os.pipe()
+    held, holds = os.pipe()
     if (pid := os.fork()) == 0:
-        maker.start("childs")
-        processor.force_flush()
-        os.write(writing, b"x")
-        signal.pause()
-    assert os.read(reading, 1) == b"x"
-    assert statuses(path) == {"parents": "running", "childs": "running"}
-    assert sorted(sql(path, "SELECT pid FROM writers")) == sorted([(os.getpid(),), (pid,)])
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+        try:
+            os.close(holds)
+            maker.start("childs")
+            processor.force_flush()
+            os.write(tells, b"x")
+            os.read(held, 1)  # until the parent kills this process, or is gone itself
+        finally:
+            os._exit(1)
+    try:
+        assert os.read(told, 1) == b"x"
+        assert statuses(path) == {"parents": "running", "childs": "running"}
+        assert sorted(sql(path, "SELECT pid FROM writers")) == sorted([(os.getpid(),), (pid,)])
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        for end in (told, tells, held, holds):
+            os.close(end)
 
     assert close_abandoned(path) == 1
     assert statuses(path) == {"parents": "running", "childs": "abandoned"}

@@ -124,6 +124,18 @@ def test_span_that_ends_before_it_is_written_is_never_open(path: Path, feed: Fee
     assert sql(path, "SELECT * FROM writers") == []
 
 
+def test_span_that_ends_while_it_is_about_to_be_written_is_not_open(path: Path, maker: Any) -> None:
+    """Its end may be in the store by then, and nothing would take the open record away again."""
+    exporter = SQLiteSpanExporter(path)
+    span = maker.start("root")
+    exporter.export([maker.end(span)])
+
+    assert exporter.export_open([span])
+    assert statuses(path) == {"root": "completed"}
+    assert not exporter.has_open
+    exporter.shutdown()
+
+
 def test_span_that_is_not_sampled_is_not_shown(path: Path) -> None:
     """A recorded but unsampled span is not exported when it ends, so it is not shown before."""
     exporter = SQLiteSpanExporter(path)
@@ -199,12 +211,12 @@ def test_shutdown_while_the_thread_writes_waits_for_it_and_ends(path: Path) -> N
 
     feed = Feed(path, Stopping(path), delay_s=0.005)
     stopper = threading.Thread(target=feed.provider.shutdown)
-    feed.start("root")
+    feed.start("root").end()
     feed.processor._is_shut_down.wait(PATIENCE_S)
     stopper.join(PATIENCE_S)
 
     assert not stopper.is_alive()
-    assert statuses(path) == {"root": "running"}
+    assert statuses(path) == {"root": "completed"}
 
 
 def test_open_spans_that_cannot_be_written_are_written_later(path: Path, caplog: pytest.LogCaptureFixture) -> None:
