@@ -32,6 +32,8 @@ from tracegraph_exporters.writers import Writer, this_process
 __all__ = ["close_abandoned"]
 
 REASON: Final = "process_died"
+_PATIENCE_MS: Final = 1_000
+"""How long to wait for another writer. Somebody waits for this, and the next one may do it as well."""
 
 _log = logging.getLogger("tracegraph_exporters.sqlite")
 
@@ -54,6 +56,7 @@ def close_abandoned(path: str | Path | None = None) -> int:
         # Looked up before anything is locked: almost always there is nothing to do.
         if not _dead_writers(connection):
             return 0
+        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             count = sum(_close_all_of(connection, *dead) for dead in _dead_writers(connection))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,23 @@ def test_killed_run_is_abandoned(job: Callable[[], subprocess.Popen[str]], comma
     assert [line.endswith("  abandoned") for line in lines] == [True, False, True]
     assert "tracegraph.run.reason = process_died" in shown.out
     assert f"process.pid = {process.pid}" in shown.out
+
+
+def test_store_that_cannot_be_written_is_read_all_the_same(
+    job: Callable[[], subprocess.Popen[str]], command: Command, environment: dict[str, str]
+) -> None:
+    """Somebody else is writing for long, say: what is there is shown, and what may be wrong about it is said."""
+    process = job()
+    process.kill()
+    process.wait()
+    database = Path(environment["TRACEGRAPH_HOME"]) / "traces.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        shown = command("traces")
+
+    assert " running " in shown.out.splitlines()[1]
+    assert "the trace store cannot be written" in shown.err
+    assert " abandoned " in command("traces").out.splitlines()[1]
 
 
 def test_next_start_closes_what_a_killed_run_left(

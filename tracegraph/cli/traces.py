@@ -87,13 +87,16 @@ def show_trace(prefix: str, *, has_attributes: bool, is_json: bool) -> None:
 
 @contextmanager
 def _store() -> Iterator[TraceStore]:
+    is_current = True
     try:
         close_abandoned()
     except (TraceStoreError, sqlite3.Error, OSError):
-        # Reading may well be possible all the same; what is not, is said below.
-        note("the trace store cannot be written: runs of processes that have died are shown as running")
+        # Reading may well be possible all the same; where it is not, that alone is said.
+        is_current = False
     try:
         with TraceStore() as store:
+            if not is_current:
+                note("the trace store cannot be written: runs of processes that have died are shown as running")
             yield store
     except FileNotFoundError as error:
         fail(str(error), error)
