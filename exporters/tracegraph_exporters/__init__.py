@@ -12,20 +12,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracegraph_exporters.abandoned import close_abandoned
     from tracegraph_exporters.base import EventRecord, LinkRecord, SpanRecord, default_path, to_record
     from tracegraph_exporters.console import ConsoleTreeExporter
+    from tracegraph_exporters.open_spans import StoreSpanProcessor
     from tracegraph_exporters.schema import TraceStoreError
     from tracegraph_exporters.sqlite import SQLiteSpanExporter
     from tracegraph_exporters.store import AmbiguousTraceError, Drops, TraceNotFoundError, TraceStore, TraceSummary
     from tracegraph_exporters.tree import SpanNode, build_tree, render_plain, render_rich
 
 _MODULES = {
+    "close_abandoned": "abandoned",
     "EventRecord": "base",
     "LinkRecord": "base",
     "SpanRecord": "base",
     "default_path": "base",
     "to_record": "base",
     "ConsoleTreeExporter": "console",
+    "StoreSpanProcessor": "open_spans",
     "TraceStoreError": "schema",
     "SQLiteSpanExporter": "sqlite",
     "AmbiguousTraceError": "store",
@@ -48,11 +52,13 @@ __all__ = [
     "SQLiteSpanExporter",
     "SpanNode",
     "SpanRecord",
+    "StoreSpanProcessor",
     "TraceNotFoundError",
     "TraceStore",
     "TraceStoreError",
     "TraceSummary",
     "build_tree",
+    "close_abandoned",
     "default_path",
     "render_plain",
     "render_rich",

@@ -1,4 +1,4 @@
-"""What the exporters share: a finished span as a plain record, its JSON, and where the store lies."""
+"""What the exporters share: a span as a plain record, its JSON, and where the store lies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ HOME_VARIABLE: Final = "TRACEGRAPH_HOME"
 
 # The few attribute names that lists and trees show; a test holds them against tracegraph's own.
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
+RUN_ID: Final = "tracegraph.run.id"
 RUN_STATUS: Final = "tracegraph.run.status"
+RUN_REASON: Final = "tracegraph.run.reason"
+TASK_ID: Final = "tracegraph.task.id"
+TASK_REASON: Final = "tracegraph.task.reason"
 TASK_STATUS: Final = "tracegraph.task.status"
 CALL_STATUS: Final = "tracegraph.call.status"
 SUPERSTEP: Final = "tracegraph.superstep"
@@ -29,6 +33,12 @@ ATTEMPT_NUMBER: Final = "tracegraph.attempt.number"
 TASK_ATTEMPTS: Final = "tracegraph.task.attempts"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+
+ABANDONED: Final = "tracegraph.span.abandoned"
+"""On a span that its process never ended; the store ended it when it found that process dead."""
+
+PROCESS_ID: Final = "process.pid"
+"""The process that died; a stable name of the core conventions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +61,10 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class SpanRecord:
-    """A finished span: ids as lower-case hex, times in nanoseconds since the epoch, ``status`` unset, ok or error.
+    """A span: ids as lower-case hex, times in nanoseconds since the epoch, ``status`` unset, ok or error.
 
     ``is_local_root``: it has no parent in this process (none at all, or a remote one).
+    ``is_running``: it has not ended; ``end_ns`` is when it was looked at.
     """
 
     trace_id: str
@@ -71,15 +82,16 @@ class SpanRecord:
     links: tuple[LinkRecord, ...]
     resource: Mapping[str, Any]
     scope: str | None
+    is_running: bool = False
 
     @property
     def duration_ns(self) -> int:
-        """How long the span took."""
+        """How long the span took, or has taken so far."""
         return self.end_ns - self.start_ns
 
 
 def to_record(span: ReadableSpan) -> SpanRecord:
-    """Return what the SDK hands to exporters as a plain record."""
+    """Return what the SDK hands to exporters as a plain record; one that has not ended yet ends where it started."""
     from opentelemetry.trace import format_span_id, format_trace_id
 
     context, parent = span.context, span.parent

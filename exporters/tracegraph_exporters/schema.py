@@ -15,6 +15,18 @@ from typing import Final
 __all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
 
 _BUSY_TIMEOUT_S: Final = 10.0
+_WITH_OPEN_SPANS: Final = 2
+"""The first version that has the table of open spans."""
+
+# A span that was started and not ended yet; its row makes way for one in `spans`.
+OPEN_SPANS: Final = """
+CREATE TABLE {name} (
+    trace_id TEXT NOT NULL, span_id TEXT NOT NULL, parent_id TEXT, is_local_root INTEGER NOT NULL,
+    name TEXT NOT NULL, kind TEXT NOT NULL, start_ns INTEGER NOT NULL, attributes TEXT NOT NULL, events TEXT NOT NULL,
+    links TEXT NOT NULL, resource_id INTEGER NOT NULL, scope TEXT, writer_id INTEGER NOT NULL,
+    PRIMARY KEY (trace_id, span_id)
+) WITHOUT ROWID
+"""
 
 MIGRATIONS: Final = (
     (
@@ -56,6 +68,18 @@ MIGRATIONS: Final = (
             traces INTEGER NOT NULL, spans INTEGER NOT NULL
         )
         """,
+    ),
+    (
+        # Who has spans open: one row for each exporter, so that a span whose process died can be told from a slow one.
+        # AUTOINCREMENT, so that an id never comes back: an exporter must notice that its row is gone.
+        """
+        CREATE TABLE writers (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
+            seen_ns INTEGER NOT NULL
+        )
+        """,
+        OPEN_SPANS.format(name="open_spans"),
+        "CREATE INDEX open_spans_by_writer ON open_spans(writer_id)",
     ),
 )
 
@@ -114,8 +138,10 @@ def open_reader(path: Path) -> sqlite3.Connection:
         timeout=_BUSY_TIMEOUT_S,
     )
     try:
+        if 0 < _version(connection, path) < _WITH_OPEN_SPANS:
+            # Written by an older version and not opened for writing since: nothing in it is open.
+            connection.execute(OPEN_SPANS.format(name="temp.open_spans"))
         connection.execute("PRAGMA query_only = ON")
-        _version(connection, path)
     except BaseException:
         connection.close()
         raise

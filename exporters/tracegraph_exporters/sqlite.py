@@ -8,16 +8,19 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import format_span_id, format_trace_id
 
-from tracegraph_exporters.base import CONVERSATION_ID, RUN_STATUS, SpanRecord, default_path, dump_json, safe_text, to_record
+from tracegraph_exporters.base import SpanRecord, default_path, to_record
+from tracegraph_exporters.rows import Key, delete_open, insert_ended, insert_open, take_back
 from tracegraph_exporters.schema import TraceStoreError, open_writer
+from tracegraph_exporters.writers import HEARTBEAT_S, this_process
 
 __all__ = ["DEFAULT_MAX_BYTES", "MAX_MB_VARIABLE", "SQLiteSpanExporter"]
 
@@ -26,30 +29,15 @@ MAX_MB_VARIABLE: Final = "TRACEGRAPH_TRACES_MAX_MB"
 _SLACK: Final = 0.95
 """Down to which part of the cap the oldest traces are dropped, so that not every batch has to."""
 
+_LOST_AFTER_NS: Final = 60 * 1_000_000_000
+"""A span that ended so long ago and was never exported is not in a batch any more: its end is written from the span itself."""
+
 _log = logging.getLogger("tracegraph_exporters.sqlite")
 
 _inherited: list[sqlite3.Connection] = []
 """Connections of a forked process's parent. Closing one would drop the parent's file locks, so they are kept."""
 
-_INSERT_SPAN = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_UPSERT_TRACE = """
-INSERT INTO traces VALUES (
-    :trace_id, :start_ns, :end_ns, :span_count, :error_count, :root_start_ns, :root_end_ns, :root_name, :root_status,
-    :run_start_ns, :run_status, :thread_id, :service_name
-)
-ON CONFLICT (trace_id) DO UPDATE SET
-    start_ns = min(start_ns, excluded.start_ns), end_ns = max(end_ns, excluded.end_ns),
-    span_count = span_count + excluded.span_count, error_count = error_count + excluded.error_count,
-    root_end_ns = iif({root}, excluded.root_end_ns, root_end_ns), root_name = iif({root}, excluded.root_name, root_name),
-    root_status = iif({root}, excluded.root_status, root_status),
-    root_start_ns = iif({root}, excluded.root_start_ns, root_start_ns),
-    run_status = iif({run}, excluded.run_status, run_status), run_start_ns = iif({run}, excluded.run_start_ns, run_start_ns),
-    thread_id = coalesce(thread_id, excluded.thread_id), service_name = coalesce(service_name, excluded.service_name)
-""".format(
-    # Of several roots (or runs) in a trace the earliest counts: a nested one starts later.
-    root="excluded.root_start_ns < coalesce(root_start_ns, 9223372036854775807)",
-    run="excluded.run_start_ns < coalesce(run_start_ns, 9223372036854775807)",
-)
+_OLDEST = "SELECT trace_id, span_count FROM traces ORDER BY trace_id IN (SELECT trace_id FROM open_spans), end_ns LIMIT ?"
 
 
 class SQLiteSpanExporter(SpanExporter):
@@ -57,6 +45,9 @@ class SQLiteSpanExporter(SpanExporter):
 
     Nothing is opened before the first batch. A batch that cannot be written is lost to the store, logged once
     and counted there as soon as writing works again.
+
+    An exporter is told of spans when they have ended; a :class:`~tracegraph_exporters.StoreSpanProcessor` in front of
+    it also puts those into the store that have not.
 
     Args:
         path: another file.
@@ -72,6 +63,10 @@ class SQLiteSpanExporter(SpanExporter):
         self._is_shut_down = False
         self._unwritten = 0
         self._has_logged = False
+        self._open: dict[Key, ReadableSpan] = {}
+        """Spans that the store has as open."""
+        self._writer_id: int | None = None
+        self._heard_ns = 0
         if hasattr(os, "register_at_fork"):
             method = weakref.WeakMethod(self._after_fork)
             os.register_at_fork(after_in_child=lambda: (found := method()) and found())
@@ -81,43 +76,90 @@ class SQLiteSpanExporter(SpanExporter):
         with self._lock:
             if self._is_shut_down:
                 return SpanExportResult.FAILURE
-            try:
-                self._write([to_record(span) for span in spans])
-            except (sqlite3.Error, OSError, TraceStoreError) as error:
+            if not self._try_to_write([to_record(span) for span in spans]):
                 self._unwritten += len(spans)
-                if not self._has_logged:
-                    self._has_logged = True
-                    _log.error("spans cannot be written to the trace store %s: %s", self.path, error)
                 return SpanExportResult.FAILURE
-            self._unwritten = 0
-            self._has_logged = False
         return SpanExportResult.SUCCESS
+
+    def export_open(self, spans: Iterable[ReadableSpan]) -> bool:
+        """Write those of *spans* that have not ended as open, until :meth:`export` gets them.
+
+        To be called now and then, without spans too, while any are open: it tells the store that this process lives,
+        and writes the ends that a batch was lost with.
+
+        Returns:
+            False if they cannot be written now; logged once, as for a batch.
+        """
+        with self._lock:
+            if self._is_shut_down:
+                return True
+            # Seen under the lock: what ends from now on is exported, and its row removed, after this.
+            opened = {_key(span): span for span in spans if span.end_time is None}
+            now_ns = time.time_ns()
+            lost = [span for span in self._open.values() if (span.end_time or now_ns) < now_ns - _LOST_AFTER_NS]
+            is_due = bool(self._open) and now_ns - self._heard_ns >= HEARTBEAT_S * 1_000_000_000
+            if not opened and not lost and not is_due:
+                return True
+            return self._try_to_write([to_record(span) for span in lost], opened)
+
+    @property
+    def has_open(self) -> bool:
+        """Whether the store has spans of this exporter as open."""
+        return bool(self._open)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # every batch is written at once
         """Return True: nothing is buffered here."""
         return True
 
     def shutdown(self) -> None:
-        """Close the store; later batches are refused."""
+        """Close the store; later batches are refused. Spans that are open stay so until this process has ended."""
         with self._lock:
             self._is_shut_down = True
             connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+            if connection is None:
+                return
+            if self._writer_id is not None and not self._open:
+                with suppress(sqlite3.Error):
+                    connection.execute("DELETE FROM writers WHERE id = ?", (self._writer_id,))
+            connection.close()
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+        self._open = {}
+        self._writer_id = None
         if self._connection is not None:
             _inherited.append(self._connection)
             self._connection = None
 
-    def _write(self, records: list[SpanRecord]) -> None:
+    def _try_to_write(self, ended: Sequence[SpanRecord], opened: Mapping[Key, ReadableSpan] | None = None) -> bool:
+        try:
+            self._write(ended, opened or {})
+        except (sqlite3.Error, OSError, TraceStoreError) as error:
+            if not self._has_logged:
+                self._has_logged = True
+                _log.error("spans cannot be written to the trace store %s: %s", self.path, error)
+            return False
+        self._unwritten = 0
+        self._has_logged = False
+        return True
+
+    def _write(self, ended: Sequence[SpanRecord], opened: Mapping[Key, ReadableSpan]) -> None:
         if self._connection is None:
             self._connection = open_writer(self.path)
         connection = self._connection
+        done = {key for record in ended if (key := (record.trace_id, record.span_id)) in self._open} if self._open else set()
+        still_open = {key: span for key, span in self._open.items() if key not in done} if done else self._open
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _insert(connection, records)
+            writer_id = self._writer_id
+            if writer_id is not None or opened:
+                writer_id, is_new = _announce(connection, writer_id)
+                if is_new:
+                    take_back(connection, self._open)
+                    opened = {**still_open, **opened}
+                delete_open(connection, done)
+                insert_open(connection, [to_record(span) for span in opened.values()], writer_id)
+            insert_ended(connection, ended)
             if self._unwritten:
                 _count_drop(connection, "export_failed", 0, self._unwritten)
             _make_room(connection, self.max_bytes)
@@ -128,8 +170,30 @@ class SQLiteSpanExporter(SpanExporter):
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        self._open = {**still_open, **opened} if opened else still_open
+        if writer_id is not None:
+            self._writer_id, self._heard_ns = writer_id, time.time_ns()
         if has_free_pages:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+def _key(span: ReadableSpan) -> Key:
+    return format_trace_id(span.context.trace_id), format_span_id(span.context.span_id)
+
+
+def _announce(connection: sqlite3.Connection, writer_id: int | None) -> tuple[int, bool]:
+    """Note that this process lives; return the id it goes by and whether that is a new one.
+
+    A row that is gone was taken for a dead process's: the machine slept, or its clock and another's differ.
+    """
+    now_ns = time.time_ns()
+    if writer_id is not None and connection.execute("UPDATE writers SET seen_ns = ? WHERE id = ?", (now_ns, writer_id)).rowcount:
+        return writer_id, False
+    me = this_process()
+    row = (me.place, me.pid, me.started, now_ns)
+    cursor = connection.execute("INSERT INTO writers (place, pid, started, seen_ns) VALUES (?, ?, ?, ?)", row)
+    assert cursor.lastrowid is not None  # an INSERT has one
+    return cursor.lastrowid, True
 
 
 def _max_bytes() -> int:
@@ -139,73 +203,6 @@ def _max_bytes() -> int:
     except ValueError:
         _log.warning("%s is no number: %r; the trace store may take %d bytes", MAX_MB_VARIABLE, text, DEFAULT_MAX_BYTES)
         return DEFAULT_MAX_BYTES
-
-
-def _insert(connection: sqlite3.Connection, records: Iterable[SpanRecord]) -> None:
-    by_trace: dict[str, list[SpanRecord]] = {}
-    for record in records:
-        by_trace.setdefault(record.trace_id, []).append(record)
-    resource_ids: dict[int, int] = {}
-    for trace_id, group in by_trace.items():
-        for record in group:
-            if id(record.resource) not in resource_ids:
-                resource_ids[id(record.resource)] = _resource_id(connection, record)
-        rows = [_row(record, resource_ids[id(record.resource)]) for record in group]
-        # A span exported twice (a retried batch) must not count twice.
-        inserted = connection.executemany(_INSERT_SPAN, rows).rowcount
-        if inserted:
-            connection.execute(_UPSERT_TRACE, _summary(trace_id, group, inserted))
-        linked = {link.trace_id for record in group for link in record.links} - {trace_id}
-        connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?)", [(to, trace_id) for to in linked])
-
-
-def _resource_id(connection: sqlite3.Connection, record: SpanRecord) -> int:
-    text = dump_json(dict(record.resource))
-    connection.execute("INSERT OR IGNORE INTO resources (attributes) VALUES (?)", (text,))
-    return int(connection.execute("SELECT id FROM resources WHERE attributes = ?", (text,)).fetchone()[0])
-
-
-def _row(record: SpanRecord, resource_id: int) -> tuple[Any, ...]:
-    return (
-        record.trace_id,
-        record.span_id,
-        record.parent_id,
-        record.is_local_root,
-        safe_text(record.name),
-        record.kind,
-        record.start_ns,
-        record.end_ns,
-        record.status,
-        None if record.message is None else safe_text(record.message),
-        dump_json(record.attributes),
-        dump_json([[e.name, e.at_ns, e.attributes] for e in record.events]) if record.events else "[]",
-        dump_json([[k.trace_id, k.span_id, k.attributes] for k in record.links]) if record.links else "[]",
-        resource_id,
-        record.scope,
-    )
-
-
-def _summary(trace_id: str, group: list[SpanRecord], inserted: int) -> dict[str, Any]:
-    by_start = sorted(group, key=lambda r: r.start_ns)
-    root = next((r for r in by_start if r.is_local_root), None)
-    run = next((r for r in by_start if RUN_STATUS in r.attributes), None)
-    thread = next((t for r in by_start if isinstance(t := r.attributes.get(CONVERSATION_ID), str)), None)
-    service = by_start[0].resource.get("service.name")
-    return {
-        "trace_id": trace_id,
-        "start_ns": by_start[0].start_ns,
-        "end_ns": max(r.end_ns for r in group),
-        "span_count": inserted,
-        "error_count": sum(r.status == "error" for r in group),
-        "root_start_ns": root and root.start_ns,
-        "root_end_ns": root and root.end_ns,
-        "root_name": root and safe_text(root.name),
-        "root_status": root and root.status,
-        "run_start_ns": run and run.start_ns,
-        "run_status": run and safe_text(str(run.attributes[RUN_STATUS])),
-        "thread_id": thread and safe_text(thread),
-        "service_name": None if service is None else safe_text(str(service)),
-    }
 
 
 def _pages(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -221,7 +218,7 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def _make_room(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Drop the traces that ended longest ago until the rest fits; the trace being written goes last, but it goes."""
+    """Drop the traces that ended longest ago until the rest fits; those of running and just ended runs go last, but they go."""
     used = _used_bytes(connection)
     if used <= max_bytes:
         return
@@ -233,8 +230,9 @@ def _make_room(connection: sqlite3.Connection, max_bytes: int) -> None:
             break
         # As many as would make it fit if all were of one size, but at most half: sizes differ.
         count = max(1, min(total // 2, int(total * (used - target) / used)))
-        oldest = connection.execute("SELECT trace_id, span_count FROM traces ORDER BY end_ns LIMIT ?", (count,)).fetchall()
+        oldest = connection.execute(_OLDEST, (count,)).fetchall()
         ids = [(trace_id,) for trace_id, _ in oldest]
+        connection.executemany("DELETE FROM open_spans WHERE trace_id = ?", ids)
         connection.executemany("DELETE FROM spans WHERE trace_id = ?", ids)
         connection.executemany("DELETE FROM links WHERE from_trace_id = ?", ids)
         connection.executemany("DELETE FROM traces WHERE trace_id = ?", ids)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,12 +18,20 @@ __all__ = ["AmbiguousTraceError", "Drops", "TraceNotFoundError", "TraceStore", "
 
 _HEX = frozenset("0123456789abcdef")
 
+# A trace runs as long as one of its spans does that began before every root that has ended.
+_OPEN = "FROM open_spans o WHERE o.trace_id = traces.trace_id"
+_EARLIER = f"{_OPEN} AND o.start_ns < coalesce(root_start_ns, 9223372036854775807)"
+_IS_RUNNING = f"EXISTS (SELECT 1 {_EARLIER})"
 _FAILED = "iif(run_status = 'step_limit', run_status, 'failed')"
-_STATUS = f"iif(root_status = 'error', {_FAILED}, coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
+_ENDED = f"iif(root_status = 'error', {_FAILED}, coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
+_STATUS = f"iif({_IS_RUNNING}, 'running', {_ENDED})"
+_NAME = f"coalesce((SELECT o.name {_EARLIER} AND o.is_local_root ORDER BY o.start_ns LIMIT 1), root_name)"
 _COLUMNS = f"""
-    trace_id, root_name, {_STATUS} AS status, span_count, error_count, coalesce(root_start_ns, start_ns) AS start_ns,
+    trace_id, {_NAME} AS name, {_STATUS} AS status, span_count + (SELECT count(*) {_OPEN}) AS span_count, error_count,
+    iif({_IS_RUNNING}, traces.start_ns, coalesce(root_start_ns, traces.start_ns)) AS start_ns,
     coalesce(root_end_ns, end_ns) AS end_ns, thread_id, service_name
 """
+_SPAN_COLUMNS = "trace_id, span_id, parent_id, is_local_root, name, kind, start_ns"
 
 
 class TraceNotFoundError(LookupError):
@@ -42,8 +51,10 @@ class AmbiguousTraceError(LookupError):
 class TraceSummary:
     """A trace as a list shows it.
 
-    ``name`` is its root span's, None as long as that has not ended. ``status`` is how its (outermost) run ended,
-    ``failed`` if its root span has an error, ``unfinished`` if neither has ended, else ``completed``.
+    ``name`` is its root span's, None as long as the store does not know of that. ``status`` is how its (outermost) run
+    ended, ``failed`` if its root span has an error, else ``completed``; ``running`` while it has not ended,
+    ``abandoned`` if its process died before, ``unfinished`` if all that is known are spans below its root.
+    ``span_count`` counts open spans too; ``end_ns`` of a running one is when it was looked at.
     """
 
     trace_id: str
@@ -58,7 +69,7 @@ class TraceSummary:
 
     @property
     def duration_ns(self) -> int:
-        """How long the root span took; without one, from the first start to the last end seen."""
+        """How long the root span took, or has taken so far; without one, from the first start to the last end seen."""
         return self.end_ns - self.start_ns
 
 
@@ -119,15 +130,15 @@ class TraceStore:
         for test, value in (
             ("thread_id = ?", thread_id),
             (f"{_STATUS} = ?", status),
-            ("instr(root_name, ?) > 0", name),
-            ("start_ns >= ?", since_ns),
+            (f"instr({_NAME}, ?) > 0", name),
+            ("traces.start_ns >= ?", since_ns),
         ):
             if value is not None:
                 tests.append(test)
                 values.append(value)
         where = f"WHERE {' AND '.join(tests)}" if tests else ""
         sql = f"SELECT {_COLUMNS} FROM traces {where} ORDER BY traces.start_ns DESC, trace_id LIMIT ? OFFSET ?"  # noqa: S608  # constants only
-        return [TraceSummary(*row) for row in self._query(sql, (*values, limit, offset))]
+        return [_summary(row) for row in self._query(sql, (*values, limit, offset))]
 
     def summary(self, trace_id: str) -> TraceSummary:
         """Return one trace's line of the list.
@@ -138,15 +149,19 @@ class TraceStore:
         rows = self._query(f"SELECT {_COLUMNS} FROM traces WHERE trace_id = ?", (trace_id,))  # noqa: S608
         if not rows:
             raise TraceNotFoundError(f"there is no trace {trace_id!r} in {str(self.path)!r}")
-        return TraceSummary(*rows[0])
+        return _summary(rows[0])
 
     def spans(self, trace_id: str) -> list[SpanRecord]:
-        """Return a trace's spans by start time; none if there is no such trace."""
+        """Return a trace's spans by start time, those that have not ended too; none if there is no such trace."""
         rows = self._query(
-            "SELECT trace_id, span_id, parent_id, is_local_root, name, kind, start_ns, end_ns, status, message, "
-            "attributes, events, links, resource_id, scope "
-            "FROM spans WHERE trace_id = ? ORDER BY start_ns, end_ns DESC, span_id",
-            (trace_id,),
+            f"SELECT {_SPAN_COLUMNS}, end_ns, status, message, attributes, events, links, resource_id, scope, 0 "  # noqa: S608  # constants only
+            "FROM spans WHERE trace_id = ?1 UNION ALL "
+            f"SELECT {_SPAN_COLUMNS}, ?2, 'unset', NULL, attributes, events, links, resource_id, scope, 1 FROM open_spans o "
+            # A forked child may have ended what its parent process has open.
+            "WHERE trace_id = ?1 AND NOT EXISTS "
+            "(SELECT 1 FROM spans s WHERE s.trace_id = o.trace_id AND s.span_id = o.span_id) "
+            "ORDER BY start_ns, end_ns DESC, span_id",
+            (trace_id, time.time_ns()),
         )
         known = {row[13] for row in rows}
         texts = {key: self._query("SELECT attributes FROM resources WHERE id = ?", (key,))[0][0] for key in known}
@@ -212,4 +227,10 @@ def _record(row: tuple[Any, ...], resource: Mapping[str, Any]) -> SpanRecord:
         links=tuple(LinkRecord(*link) for link in json.loads(row[12])) if row[12] != "[]" else (),
         resource=resource,
         scope=row[14],
+        is_running=bool(row[15]),
     )
+
+
+def _summary(row: tuple[Any, ...]) -> TraceSummary:
+    found = TraceSummary(*row)
+    return replace(found, end_ns=max(found.start_ns, time.time_ns())) if found.status == "running" else found

@@ -16,7 +16,14 @@ __all__ = ["SpanNode", "build_tree", "format_duration", "render_plain", "render_
 
 _STATUS_KEYS = (base.RUN_STATUS, base.TASK_STATUS, base.CALL_STATUS)
 _ORDINARY = frozenset({"completed", "unset", "ok", "cached"})
-_STYLES = {"error": "bold red", "failed": "bold red", "interrupted": "yellow", "step_limit": "bold red"}
+_STYLES = {
+    "abandoned": "magenta",
+    "error": "bold red",
+    "failed": "bold red",
+    "interrupted": "yellow",
+    "running": "cyan",
+    "step_limit": "bold red",
+}
 
 
 @dataclass(slots=True)
@@ -55,9 +62,16 @@ def build_tree(spans: Iterable[SpanRecord]) -> list[SpanNode]:
 
 
 def status_of(span: SpanRecord) -> str:
-    """Return how a span ended: ``error``, what it says of itself (``interrupted``, ...), or its OpenTelemetry status."""
+    """Return how a span ended: ``error``, what it says of itself (``interrupted``, ...), or its OpenTelemetry status.
+
+    ``running`` if it has not ended, ``abandoned`` if its process died before.
+    """
     if span.status == "error":
         return "error"
+    if span.is_running:
+        return "running"
+    if base.ABANDONED in span.attributes:
+        return "abandoned"
     return next((str(span.attributes[key]) for key in _STATUS_KEYS if key in span.attributes), span.status)
 
 

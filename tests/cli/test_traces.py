@@ -66,6 +66,16 @@ def test_attributes_are_shown_on_demand(run: Command, command: Command) -> None:
     assert data["spans"][0]["attributes"]["gen_ai.conversation.id"] == "t-1"
 
 
+def test_run_joins_the_trace_of_the_environment(run: Command, command: Command) -> None:
+    """A script or a CI job that is traced itself hands its context on as W3C has it, in TRACEPARENT."""
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+
+    done = run("good", "--input", '{"n": 1}', "--json", env={"TRACEPARENT": f"00-{trace_id}-b7ad6b7169203331-01"})
+
+    assert done.data["trace_id"] == trace_id
+    assert command("trace", "last", "--json").data["spans"][0]["parent_id"] == "b7ad6b7169203331"
+
+
 def test_an_unknown_trace_is_named(run: Command, command: Command) -> None:
     """Code 2, one line."""
     run("good", "--input", "{}")

@@ -23,7 +23,7 @@ from tracegraph.drivers.body import Body
 from tracegraph.errors import GraphDrained, InvalidInputError
 from tracegraph.pregel import Pregel
 from tracegraph.runtime import RunControl
-from tracegraph.telemetry import setup
+from tracegraph.telemetry import continue_trace, setup
 from tracegraph.telemetry.semconv import RUN_ID
 from tracegraph_exporters.store import TraceStore, TraceStoreError
 
@@ -160,7 +160,7 @@ def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_s
         fail(str(error), error)
     try:
         # What nodes print goes to stderr: stdout is the result, and nothing else.
-        with progress.shown(), redirect_stdout(sys.stderr), _sigterm_drains(control) as signals:
+        with progress.shown(), redirect_stdout(sys.stderr), _sigterm_drains(control) as signals, continue_trace(_environment()):
             outcome = _execute(graph, graph_input, config, control, signals, lines)
             if lines is not None and outcome.status == "completed":
                 # A pause with no state has no result, which `invoke` shows as a dict that is empty but for the questions.
@@ -181,6 +181,11 @@ def _is_lost(trace_id: str, store_path: Path | None) -> bool:
             return store.resolve(trace_id) != trace_id
     except (OSError, LookupError, TraceStoreError, sqlite3.Error):
         return True
+
+
+def _environment() -> dict[str, str]:
+    """Return the trace context that this process was started in: the variables are those of W3C's headers."""
+    return {name: text for name in ("TRACEPARENT", "TRACESTATE", "BAGGAGE") if (text := os.environ.get(name))}
 
 
 @contextmanager

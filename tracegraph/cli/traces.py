@@ -11,6 +11,7 @@ from typing import Any
 
 from tracegraph.cli.output import fail, has_terminal, local_time, note, print_data
 from tracegraph.cli.tables import print_table
+from tracegraph_exporters.abandoned import close_abandoned
 from tracegraph_exporters.base import default_path
 from tracegraph_exporters.store import AmbiguousTraceError, TraceNotFoundError, TraceStore, TraceStoreError, TraceSummary
 from tracegraph_exporters.tree import build_tree, format_duration, render_plain, render_rich
@@ -18,7 +19,14 @@ from tracegraph_exporters.tree import build_tree, format_duration, render_plain,
 __all__ = ["list_traces", "show_trace"]
 
 _HEADINGS = ("trace", "started", "status", "duration", "spans", "name", "thread")
-_STYLES = {"failed": "bold red", "step_limit": "bold red", "interrupted": "yellow", "unfinished": "dim"}
+_STYLES = {
+    "failed": "bold red",
+    "step_limit": "bold red",
+    "interrupted": "yellow",
+    "running": "cyan",
+    "abandoned": "magenta",
+    "unfinished": "dim",
+}
 
 
 def list_traces(limit: int, *, is_json: bool) -> None:
@@ -79,8 +87,16 @@ def show_trace(prefix: str, *, has_attributes: bool, is_json: bool) -> None:
 
 @contextmanager
 def _store() -> Iterator[TraceStore]:
+    is_current = True
+    try:
+        close_abandoned()
+    except (TraceStoreError, sqlite3.Error, OSError):
+        # Reading may well be possible all the same; where it is not, that alone is said.
+        is_current = False
     try:
         with TraceStore() as store:
+            if not is_current:
+                note("the trace store cannot be written: runs of processes that have died are shown as running")
             yield store
     except FileNotFoundError as error:
         fail(str(error), error)
@@ -105,7 +121,7 @@ def _row(trace: TraceSummary) -> tuple[str, ...]:
         trace.status,
         format_duration(trace.duration_ns),
         str(trace.span_count),
-        trace.name or "(root not ended)",
+        trace.name or "(root not seen)",
         trace.thread_id or "-",
     )
 

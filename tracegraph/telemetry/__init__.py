@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tracegraph.telemetry.correlation import RUN_FIELDS, RunFieldsFilter, add_run_fields, run_fields
 from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
+from tracegraph.telemetry.joining import continue_trace
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.roots import attach_here, observers_for_root, spans_for_root, use_provider
@@ -20,6 +21,7 @@ __all__ = [
     "Telemetry",
     "add_run_fields",
     "attach_here",
+    "continue_trace",
     "forward_line",
     "observers_for_root",
     "run_fields",

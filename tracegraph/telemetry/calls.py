@@ -14,6 +14,8 @@ from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import is_failure, mark_failed
 from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.model_calls import model_answer, model_request, usage_of
+from tracegraph.telemetry.openinference import call_attributes
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions
 from tracegraph.telemetry.shortening import shortened
 
 __all__ = ["Call", "request_of"]
@@ -25,10 +27,11 @@ CUT_SHORT = "error"
 class Call:
     """One open call of a model, tool or retriever, and its span."""
 
-    __slots__ = ("chunks", "first_chunk_ns", "span", "started_ns", "task_id", "usage")
+    __slots__ = ("chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id", "usage")
 
-    def __init__(self, span: Span, task_id: str, started_ns: int) -> None:
+    def __init__(self, span: Span, task_id: str, started_ns: int, options: TelemetryOptions = DEFAULT_OPTIONS) -> None:
         self.span = span
+        self.options = options
         self.task_id = task_id
         self.started_ns = started_ns
         self.chunks = 0
@@ -38,14 +41,21 @@ class Call:
 
     @classmethod
     def open(
-        cls, event: ModelStarted | ToolStarted | RetrievalStarted, tracer: Tracer, context: Context, thread_id: str | None
+        cls,
+        event: ModelStarted | ToolStarted | RetrievalStarted,
+        tracer: Tracer,
+        context: Context,
+        thread_id: str | None,
+        options: TelemetryOptions = DEFAULT_OPTIONS,
     ) -> Call:
         """Start the span of a call below the span in *context*."""
         name, kind, attributes = request_of(event)
         if thread_id is not None:
             attributes[semconv.CONVERSATION_ID] = thread_id
+        if options.profile == "openinference":
+            attributes.update(call_attributes(event, thread_id))
         span = tracer.start_span(name, context, kind=kind, attributes=attributes, start_time=event.at_ns)
-        return cls(span, event.task_id, event.at_ns)
+        return cls(span, event.task_id, event.at_ns, options)
 
     def chunk(self, event: ModelToken) -> None:
         """Count a piece of a streamed answer; tokens never become spans or span events, but the first one does."""
@@ -59,7 +69,7 @@ class Call:
     def close(self, event: ModelEnded | ToolEnded | RetrievalEnded) -> None:
         """Record the outcome and end the span."""
         try:
-            self.span.set_attributes(self._outcome(event))
+            self.span.set_attributes(self._named(self._outcome(event)))
             if is_failure(event.error):
                 mark_failed(self.span, event.error, event.at_ns)
         finally:
@@ -68,8 +78,14 @@ class Call:
     def cut(self) -> Span:
         """Record what had come of an answer whose end nobody will announce; return the span, which is the caller's to end."""
         if self.chunks:
-            self.span.set_attributes({**self._streamed(), semconv.RESPONSE_FINISH_REASONS: (CUT_SHORT,)})
+            self.span.set_attributes(self._named({**self._streamed(), semconv.RESPONSE_FINISH_REASONS: (CUT_SHORT,)}))
         return self.span
+
+    def _named(self, outcome: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Return *outcome* under the names that the options ask for."""
+        if self.options.semconv == "1.41" and (count := outcome.pop(semconv.USAGE_CACHE_WRITE_INPUT_TOKENS, None)) is not None:
+            outcome[semconv.USAGE_CACHE_CREATION_INPUT_TOKENS] = count
+        return outcome
 
     def _streamed(self) -> dict[str, AttributeValue]:
         if not self.chunks:

@@ -17,8 +17,10 @@ from tracegraph.engine.identity import path_text
 from tracegraph.events import RunStarted, SuperstepEnded, TaskEnded, TaskStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
+from tracegraph.telemetry.openinference import GraphNodes, span_attributes
+from tracegraph.telemetry.options import TelemetryOptions
 
-__all__ = ["Attributes", "End", "NodeNames", "RunRecord", "TaskRecord", "end_all"]
+__all__ = ["Attributes", "End", "NodeNames", "RunRecord", "TaskRecord", "end_all", "start_run_span"]
 
 Attributes = dict[str, AttributeValue]
 End = tuple[Span, str, str]
@@ -98,6 +100,27 @@ class NodeNames:
         return attributes | {semconv.CACHE_HIT: True, semconv.TASK_STATUS: "cached"}
 
 
+def start_run_span(event: RunStarted, tracer: Tracer, context: Context | None, options: TelemetryOptions) -> Span:
+    """Start the span of a run below the span in *context* (``None``: the current one)."""
+    name = semconv.INVOKE_WORKFLOW
+    attributes: Attributes = {semconv.OPERATION_NAME: name, semconv.RUN_ID: str(event.run_id)}
+    attributes[semconv.CHECKPOINT_NS] = event.ns
+    if event.workflow_name is not None:
+        attributes[semconv.WORKFLOW_NAME] = event.workflow_name
+        name = f"{name} {event.workflow_name}"
+    if event.thread_id is not None:
+        attributes[semconv.CONVERSATION_ID] = event.thread_id
+    if event.durability is not None:
+        attributes[semconv.DURABILITY] = event.durability
+    if event.tags:
+        attributes[semconv.RUN_TAGS] = tuple(event.tags)
+    if event.is_resume and event.checkpoint_id is not None:
+        attributes[semconv.RESUMED_FROM_CHECKPOINT] = event.checkpoint_id
+    if options.profile == "openinference":
+        attributes |= span_attributes(event.thread_id)
+    return tracer.start_span(name, context, attributes=attributes, start_time=event.at_ns)
+
+
 class RunRecord:
     """An open run span and everything open below it that is no run of its own."""
 
@@ -107,6 +130,7 @@ class RunRecord:
         "context",
         "ended",
         "ended_before",
+        "graph_nodes",
         "held",
         "last_task_end_ns",
         "lookups",
@@ -120,7 +144,7 @@ class RunRecord:
         "thread_id",
     )
 
-    def __init__(self, span: Span, context: Context, started: RunStarted) -> None:
+    def __init__(self, span: Span, context: Context, started: RunStarted, graph_nodes: GraphNodes | None = None) -> None:
         self.span = span
         self.context = context
         self.step_context = context
@@ -133,6 +157,10 @@ class RunRecord:
         self.base: Attributes = {semconv.CHECKPOINT_NS: started.ns}
         if started.thread_id is not None:
             self.base[semconv.CONVERSATION_ID] = started.thread_id
+        self.graph_nodes = graph_nodes
+        """Only in the OpenInference profile."""
+        if graph_nodes is not None:
+            self.base |= span_attributes(started.thread_id)
         self.nodes: dict[str, NodeNames] = {}
         self.tasks: dict[str, TaskRecord] = {}
         self.calls: dict[UUID, Call] | None = None
@@ -143,26 +171,6 @@ class RunRecord:
         self.ended: dict[str, SpanContext] = {}
         self.ended_before: dict[str, SpanContext] = {}
         self.last_task_end_ns = 0
-
-    @classmethod
-    def open(cls, event: RunStarted, tracer: Tracer, context: Context | None) -> RunRecord:
-        """Start the span of a run below the span in *context* (``None``: the current one)."""
-        name = semconv.INVOKE_WORKFLOW
-        attributes: Attributes = {semconv.OPERATION_NAME: name, semconv.RUN_ID: str(event.run_id)}
-        attributes[semconv.CHECKPOINT_NS] = event.ns
-        if event.workflow_name is not None:
-            attributes[semconv.WORKFLOW_NAME] = event.workflow_name
-            name = f"{name} {event.workflow_name}"
-        if event.thread_id is not None:
-            attributes[semconv.CONVERSATION_ID] = event.thread_id
-        if event.durability is not None:
-            attributes[semconv.DURABILITY] = event.durability
-        if event.tags:
-            attributes[semconv.RUN_TAGS] = tuple(event.tags)
-        if event.is_resume and event.checkpoint_id is not None:
-            attributes[semconv.RESUMED_FROM_CHECKPOINT] = event.checkpoint_id
-        span = tracer.start_span(name, context, attributes=attributes, start_time=event.at_ns)
-        return cls(span, set_span_in_context(span, context), event)
 
     def names_of(self, node: str) -> NodeNames:
         """Return what *node*'s spans have in common."""
@@ -183,6 +191,8 @@ class RunRecord:
         self.superstep = superstep
         self.step_context = self.context if superstep is None else set_span_in_context(superstep, self.context)
         self.ended_before, self.ended = self.ended, {}
+        if self.graph_nodes is not None:
+            self.graph_nodes.next_step()
 
     def leave_superstep(self) -> Span | None:
         """Return the superstep's span, which is the caller's to end now."""

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.mirroring import Events, use_events
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, ModelSpans, Profile, Semconv, current_options, use_options
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Telemetry:
                 _active = None
                 use_provider(None, retired=_owned)
                 use_events(None)
+                use_options(DEFAULT_OPTIONS)
                 self._choose_content(None)
             meters, self._meters = self._meters, None
             if meters is not None:
@@ -169,6 +171,9 @@ def setup(
     logger_provider: LoggerProvider | None = None,
     log_exporters: Sequence[LogRecordExporter] | None = None,
     capture: ContentPolicy | Capture | str | bool | None = None,
+    profile: Profile | None = None,
+    semconv: Semconv | None = None,
+    model_spans: ModelSpans | None = None,
 ) -> Telemetry:
     """Configure where spans, metrics and log records go (see the module's docstring); return the handle to flush and close it.
 
@@ -191,11 +196,15 @@ def setup(
         log_exporters: more exporters of log records, each in a batch of its own.
         capture: what content is recorded, and where: a :class:`tracegraph.telemetry.content.ContentPolicy`, or what one of
             these takes as ``capture``; None: as ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` says, else nothing.
+        profile: ``"openinference"`` adds what Arize Phoenix draws its views from; ``"none"``, the default, does not.
+        semconv: ``"1.41"`` uses the names of the last released GenAI conventions rather than the ``"latest"``.
+        model_spans: ``"never"`` makes no spans of model calls, where an instrumentation of the provider does;
+            ``"always"`` is the default.
 
     Raises:
         InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_METRICS_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol
             names something that does not exist, the application's provider takes no processors, the Prometheus endpoint
-            cannot be opened, or *capture* or a variable of content says nothing known.
+            cannot be opened, *capture* or a variable of content says nothing known, or an option has a value it cannot have.
     """
     global _active  # noqa: PLW0603  # see shutdown()
     if logs is not None:
@@ -214,6 +223,9 @@ def setup(
         target = (handle and handle.provider) or provider or _application_provider()
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
+        options = (DEFAULT_OPTIONS if handle is None else current_options()).changed(
+            profile=profile, semconv=semconv, model_spans=model_spans
+        )
         # All of it before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
         if handle is None or events is not None:
@@ -233,6 +245,7 @@ def setup(
             use_provider(provider)
             atexit.register(handle.shutdown)
             _active = handle
+        use_options(options)
         handle._add(wanted)  # noqa: SLF001  # as above
         handle._use_logs(pipeline)  # noqa: SLF001
         handle._measure(meters)  # noqa: SLF001  # as above

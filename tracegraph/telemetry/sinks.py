@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
 from tracegraph.telemetry.losses import BatchCount
+from tracegraph.telemetry.store_sink import store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -36,9 +37,6 @@ _OURS: Final = {STORE: SQLiteSpanExporter, CONSOLE: ConsoleTreeExporter}
 _GROUP: Final = "opentelemetry_traces_exporter"
 _QUEUE_SIZE: Final = 16_384
 """Spans that may wait for a slow exporter. The SDK's 2,048 lose most of one wide fan-out."""
-
-_STORE_DELAY_MS: Final = 1_000
-"""How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +89,20 @@ def make_sinks(
 
 def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is SQLiteSpanExporter:
-        return Sink(key, _batched(SQLiteSpanExporter(store_path), _STORE_DELAY_MS), store_path)
+        return Sink(key, store_processor(store_path, max_queue_size=queue_size("OTEL_BSP_MAX_QUEUE_SIZE")), store_path)
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
     return Sink(key, _batched(cls()))
 
 
-def _batched(exporter: SpanExporter, delay_ms: int | None = None) -> BatchSpanProcessor:
+def _batched(exporter: SpanExporter) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
     count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
     return _CountingProcessor(
         _CountingExporter(exporter, count),
         count,
         max_queue_size=count.capacity,
-        schedule_delay_millis=None if "OTEL_BSP_SCHEDULE_DELAY" in os.environ else delay_ms,
     )
 
 

@@ -28,6 +28,7 @@ from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call
 from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.instrumentors import warn_if_doubled
 from tracegraph.telemetry.marks import (
     mark_drained,
     mark_interrupted,
@@ -37,7 +38,9 @@ from tracegraph.telemetry.marks import (
     mark_task,
     mark_turn_taken,
 )
-from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all
+from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all, start_run_span
+from tracegraph.telemetry.openinference import GraphNodes
+from tracegraph.telemetry.options import TelemetryOptions, current_options
 from tracegraph.telemetry.traceparent import format_traceparent
 
 if TYPE_CHECKING:
@@ -71,10 +74,16 @@ class SpanObserver:
     )
 
     def __init__(
-        self, tracer: Tracer, started: events.RunStarted, root: RunRecord, content: ContentRecorder | None = None
+        self,
+        tracer: Tracer,
+        started: events.RunStarted,
+        root: RunRecord,
+        options: TelemetryOptions,
+        content: ContentRecorder | None = None,
     ) -> None:
         self._content = content
         self._tracer = tracer
+        self._options = options
         self._root_id = started.run_id
         self._root = root
         self._runs: dict[UUID, RunRecord] = {started.run_id: root}
@@ -88,12 +97,15 @@ class SpanObserver:
         cls, started: events.RunStarted, tracer: Tracer, content: ContentRecorder | None = None
     ) -> tuple[SpanObserver | None, Context]:
         """Start the root span below the ambient one; no observer if it does not record. *content* gets the spans to fill."""
-        root = RunRecord.open(started, tracer, get_current())
-        if not root.span.is_recording():
-            return None, root.context
+        options, ambient = current_options(), get_current()
+        span = start_run_span(started, tracer, ambient, options)
+        context = set_span_in_context(span, ambient)
+        if not span.is_recording():
+            return None, context
+        nodes = GraphNodes() if options.profile == "openinference" else None
         if content is not None:
-            content.run_started(started, root.span)
-        return cls(tracer, started, root, content), root.context
+            content.run_started(started, span)
+        return cls(tracer, started, RunRecord(span, context, started, nodes), options, content), context
 
     def observe(self, event: Event) -> None:
         """Start, mark or end the spans that *event* is about."""
@@ -174,7 +186,11 @@ class SpanObserver:
             return  # the root's span was started before its context was made; nothing starts after its end
         parent = self._runs.get(event.parent_run_id)
         task = parent.tasks.get(event.parent_task_id) if parent is not None and event.parent_task_id else None
-        run = self._runs[event.run_id] = RunRecord.open(event, self._tracer, self._context_below(parent, task))
+        around = parent.graph_nodes if parent is not None else None
+        nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, around)
+        context = self._context_below(parent, task)
+        span = start_run_span(event, self._tracer, context, self._options)
+        run = self._runs[event.run_id] = RunRecord(span, set_span_in_context(span, context), event, nodes)
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
         if self._content is not None:
@@ -331,6 +347,8 @@ class SpanObserver:
         self._count += 1
         names = run.names_of(event.name)
         attributes = names.of(event)
+        if run.graph_nodes is not None:
+            attributes |= run.graph_nodes.started(event)
         links: tuple[Link, ...] = ()
         if event.producer_id is not None:
             attributes[semconv.TASK_PRODUCER] = event.producer_id
@@ -351,6 +369,8 @@ class SpanObserver:
         if run is None:
             return
         run.last_task_end_ns = event.at_ns
+        if run.graph_nodes is not None:
+            run.graph_nodes.ended(event)
         if task is None:
             if event.status == "cached" and not event.is_hidden:
                 self._mark_cached(run, event)
@@ -439,12 +459,16 @@ class SpanObserver:
     def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
+        if isinstance(event, events.ModelStarted):
+            if self._options.model_spans == "never":
+                return
+            warn_if_doubled()
         task = run.tasks.get(event.task_id)
         owner = task or run
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
         context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
-        call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id)
+        call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id, self._options)
         if self._content is not None:
             self._content.call_started(event, call.span)
 

@@ -1,0 +1,67 @@
+"""What telemetry says beyond the default, and in which version of the conventions. Loads no OpenTelemetry.
+
+``setup()`` fills the options and the observers read them when a root run starts, so a run keeps those it began with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from tracegraph.errors import InvalidInputError
+
+__all__ = ["DEFAULT_OPTIONS", "ModelSpans", "Profile", "Semconv", "TelemetryOptions", "current_options", "use_options"]
+
+Profile: TypeAlias = Literal["none", "openinference"]
+Semconv: TypeAlias = Literal["latest", "1.41"]
+ModelSpans: TypeAlias = Literal["always", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryOptions:
+    """The options of :func:`tracegraph.telemetry.setup`.
+
+    Attributes:
+        profile: ``openinference`` adds the attributes that Arize Phoenix draws its views from.
+        semconv: the version of the GenAI conventions whose names are used: ``1.41``, the last released one,
+            or ``latest``, what has been agreed on since.
+        model_spans: ``never`` leaves out the spans of model calls, where an instrumentation of the provider makes them.
+    """
+
+    profile: Profile = "none"
+    semconv: Semconv = "latest"
+    model_spans: ModelSpans = "always"
+
+    def changed(self, **given: Any) -> TelemetryOptions:
+        """Return these options with those of *given* that are not None.
+
+        Raises:
+            InvalidInputError: an option has a value that it cannot have.
+
+        >>> TelemetryOptions().changed(semconv="1.41", profile=None)
+        TelemetryOptions(profile='none', semconv='1.41', model_spans='always')
+        """
+        given = {name: value for name, value in given.items() if value is not None}
+        for name, value in given.items():
+            if value not in (known := _CHOICES[name]):
+                raise InvalidInputError(f"{name}={value!r} is no choice for telemetry; known: {', '.join(map(repr, known))}")
+        return replace(self, **given)
+
+
+_CHOICES: Final = {"profile": get_args(Profile), "semconv": get_args(Semconv), "model_spans": get_args(ModelSpans)}
+
+DEFAULT_OPTIONS: Final = TelemetryOptions()
+
+
+class _Current:
+    options = DEFAULT_OPTIONS
+
+
+def current_options() -> TelemetryOptions:
+    """Return the options that a run which starts now is observed with."""
+    return _Current.options
+
+
+def use_options(options: TelemetryOptions) -> None:
+    """Observe the runs that start from now on with *options*."""
+    _Current.options = options
