@@ -26,6 +26,7 @@ import atexit
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -207,19 +208,13 @@ def setup(
             cannot be opened, *capture* or a variable of content says nothing known, or an option has a value it cannot have.
     """
     global _active  # noqa: PLW0603  # see shutdown()
-    if logs is not None:
-        from tracegraph.telemetry.log_lines import configure_logs
-
-        configure_logs(logs)
+    _write_lines(logs)
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Telemetry(None)
     from tracegraph.telemetry import sinks
 
     with _lock:
-        handle = _active
-        if handle is not None and provider is not None and handle.provider is not provider:
-            handle.shutdown()
-            handle = None
+        handle = _handle_for(provider)
         target = (handle and handle.provider) or provider or _application_provider()
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
@@ -234,12 +229,11 @@ def setup(
         pipeline = _log_pipeline(handle, logger_provider, log_exporters or (), has_environment=provider is None)
         has_meters = handle is not None and handle.meter_provider is not None
         meters = None if has_meters or provider is not None else _meters(target, service_name)
-        try:
-            wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
-        except BaseException:
+        with ExitStack() as undo:
             if meters is not None:
-                meters.shutdown()
-            raise
+                undo.callback(meters.shutdown)
+            wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
+            undo.pop_all()
         if handle is None:
             handle = Telemetry(_own_provider(service_name) if is_ours else target)
             use_provider(provider)
@@ -252,6 +246,23 @@ def setup(
         if content is not None:
             handle._choose_content(content)  # noqa: SLF001  # as above
         return handle
+
+
+def _write_lines(form: LogForm | None) -> None:
+    """Let log lines be written in the given form."""
+    if form is not None:
+        from tracegraph.telemetry.log_lines import configure_logs
+
+        configure_logs(form)
+
+
+def _handle_for(provider: TracerProvider | None) -> Telemetry | None:
+    """Return the handle of an earlier call, None if there is none; one that feeds another provider is shut down."""
+    handle = _active
+    if handle is not None and provider is not None and handle.provider is not provider:
+        handle.shutdown()
+        return None
+    return handle
 
 
 def _log_pipeline(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Link, NonRecordingSpan, Span, Tracer, get_current_span, set_span_in_context
+from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_in_context
 
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
@@ -41,7 +41,7 @@ from tracegraph.telemetry.marks import (
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all, start_run_span
 from tracegraph.telemetry.openinference import GraphNodes
 from tracegraph.telemetry.options import TelemetryOptions, current_options
-from tracegraph.telemetry.traceparent import format_traceparent
+from tracegraph.telemetry.span_lookup import SpanLookup
 
 if TYPE_CHECKING:
     from tracegraph.telemetry.content.recorder import ContentRecorder
@@ -52,7 +52,7 @@ SPAN_BUDGET: Final = 5_000
 """Task and superstep spans a trace may have before supersteps get none any more: backends cut or lose larger traces."""
 
 
-class SpanObserver:
+class SpanObserver(SpanLookup):
     """Observes one root run and the runs nested in it.
 
     ``observe`` is called under the Hub's lock, by whichever thread publishes; ``scope`` and ``traceparent``
@@ -84,9 +84,8 @@ class SpanObserver:
         self._content = content
         self._tracer = tracer
         self._options = options
+        super().__init__(root, started.run_id)
         self._root_id = started.run_id
-        self._root = root
-        self._runs: dict[UUID, RunRecord] = {started.run_id: root}
         self._trace_id = root.span.get_span_context().trace_id
         self._failed_observers: tuple[str, ...] = ()
         self._count = 0
@@ -119,53 +118,6 @@ class SpanObserver:
         task = run.tasks.get(event.task_id) if run is not None else None
         if run is not None and task is not None:
             attach(task.context(run))
-
-    def traceparent(self, task_id: str | None = None) -> str | None:
-        """Return the W3C traceparent of a task's span, or of the root run's.
-
-        A task is known until the superstep after its own has ended; of others, the answer is None.
-        """
-        if task_id is None:
-            return format_traceparent(self._root.span.get_span_context())
-        for run in tuple(self._runs.values()):
-            if (context := run.context_of(task_id)) is not None:
-                return format_traceparent(context)
-        return None
-
-    def span_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> str | None:
-        """Return the W3C traceparent of a call's span, else of its task's, else of the run's; None after the run's end."""
-        run = self._runs.get(run_id)
-        if run is None:
-            return None
-        context = run.span.get_span_context() if task_id is None else run.context_of(task_id) or run.span.get_span_context()
-        if call_id is not None and task_id is not None and (call := (self._calls(run_id, task_id) or {}).get(call_id)):
-            context = call.span.get_span_context()
-        return format_traceparent(context)
-
-    def context_of(self, run_id: UUID, task_id: str | None = None, call_id: UUID | None = None) -> Context | None:
-        """Return the context of a call's span while it is open, else of its task's, else of the run's; None after the run's end.
-
-        For signals that must name the span they belong to. At a thing's ``...Started`` its span is there already, at its
-        ``...Ended`` it is over: a task is known for a superstep more, of a call it must be asked in time.
-        """
-        run = self._runs.get(run_id)
-        if run is None:
-            return None
-        task = run.tasks.get(task_id) if task_id is not None else None
-        if call_id is not None and (call := ((task or run).calls or {}).get(call_id)) is not None:
-            return set_span_in_context(call.span, run.context)
-        if task is not None:
-            return task.context(run)
-        ended = run.context_of(task_id) if task_id is not None else None
-        return run.context if ended is None else set_span_in_context(NonRecordingSpan(ended), run.context)
-
-    def context_of_save(self, run_id: UUID, checkpoint_id: str) -> Context | None:
-        """Return the context of the span that a checkpoint's save is part of: its own, else the superstep's, else the run's."""
-        run = self._runs.get(run_id)
-        if run is None:
-            return None
-        put = run.puts.get(checkpoint_id)
-        return run.step_context if put is None else set_span_in_context(put, run.context)
 
     @property
     def collapsed(self) -> int:
@@ -485,11 +437,6 @@ class SpanObserver:
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.get(event.call_id)) is not None:
             call.chunk(event)
-
-    def _calls(self, run_id: UUID, task_id: str) -> dict[UUID, Call] | None:
-        if (run := self._runs.get(run_id)) is None:
-            return None
-        return (run.tasks.get(task_id) or run).calls
 
     handlers: ClassVar[dict[type[Event], Callable[[SpanObserver, Any], None]]] = {
         events.RunStarted: _run_started,
