@@ -22,6 +22,8 @@ from tracegraph.graph import START, StateGraph
 ROOMS = tuple(str(Path(tracegraph.__file__).parent / room) for room in ("engine", "drivers", "channels", "graph", "pregel"))
 """Where the key is pressed. Not in what observes: an observer that is interrupted is told apart by the Hub (see its tests)."""
 
+HUB = str(Path(tracegraph.__file__).parent / "callbacks" / "hub.py")
+
 
 def graph() -> Any:
     inside = StateGraph(State)
@@ -64,6 +66,30 @@ class Presser:
                 raise KeyboardInterrupt
 
 
+class ReturnPresser(Presser):
+    """Presses when the n-th function written in C that our rooms call returns: the other places where a signal is looked at."""
+
+    def call(self, function: Callable[[], Any]) -> BaseException | None:
+        """Return what came out of it."""
+        before = sys.getprofile()
+        sys.setprofile(self._returned)
+        try:
+            function()
+        except KeyboardInterrupt as pressed:
+            return pressed
+        finally:
+            sys.setprofile(before)
+        return None
+
+    def _returned(self, frame: FrameType, event: str, _argument: Any) -> None:
+        room = frame.f_code.co_filename
+        if event == "c_return" and room.startswith((*ROOMS, HUB)) and frame.f_code.co_name != "<genexpr>":
+            self._left -= 1
+            if self._left == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
 def without_unseen_ends(events: list[Event]) -> list[Event]:
     """Return the events without those of routing, and without saves whose end the run did not see: are they stored?"""
     seen = {event.checkpoint_id for event in events if isinstance(event, CheckpointSaved)}
@@ -85,14 +111,17 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Recorder]:
     return recorders
 
 
-def test_wherever_it_is_pressed_what_began_ends_and_the_thread_goes_on(watched: list[Recorder], trace: Trace) -> None:
+@pytest.mark.parametrize("presser", [Presser, ReturnPresser])
+def test_wherever_it_is_pressed_what_began_ends_and_the_thread_goes_on(
+    presser: type[Presser], watched: list[Recorder], trace: Trace
+) -> None:
     app = graph()
     pressed, at = 0, 0
     while True:
         at += 1
         config: Any = {"configurable": {"thread_id": str(at)}}
         watched.clear()
-        interrupt = Presser(at).call(lambda: app.invoke({"xs": []}, config))  # noqa: B023  # called at once
+        interrupt = presser(at).call(lambda: app.invoke({"xs": []}, config))  # noqa: B023  # called at once
         assert not trace.open, at
         assert not trace.ended_twice, at
         events = watched[0].events if watched else []

@@ -109,9 +109,9 @@ class Hub:
             self.wants |= observer.wants
 
     def add(self, observer: Observer) -> None:
-        """Let *observer* see the events published from now on."""
+        """Let *observer* see the events published from now on, once each however often it is added."""
         with self._lock:
-            self._set((*self._observers, observer))
+            self._set((*(o for o in self._observers if o is not observer), observer))
 
     def remove(self, observer: Observer) -> None:
         """Take *observer* off."""

@@ -129,7 +129,8 @@ class Held(Generic[T]):
                     raise
                 except BaseException as error:
                     step, given = self._coroutine.throw, error
-                if self._here.owed is not None:
+                # An error is told at once, the end of a time limit of the node's own among them; the next await waits.
+                if self._here.owed is not None and step == self._coroutine.send:
                     try:
                         yield from self._room().__await__()
                     except GeneratorExit:

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from tracegraph.drivers.announcing import (
+    add_all,
     publish_end,
     publish_resumed,
     publish_starved_joins,
@@ -170,16 +171,15 @@ class Run(ABC):
         if launch.deadline_s is not None:
             self.deadline = Deadline(now_ns, launch.deadline_s)
         started = started_event(self, now_ns)
-        attach = None
-        if launch.observer_factory is not None:
-            observers, attach = start_telemetry(launch.observer_factory, started)
-            for observer in observers:
-                self.hub.add(observer)
+        factory = launch.observer_factory
+        observers, attach = ((), None) if factory is None else start_telemetry(factory, started)
         try:
+            add_all(self.hub, observers)
             self._announce(started, attach)
         except BaseException as error:  # Ctrl-C, in this thread; a channel of the user's own that cannot start
             status: RunStatus = "failed" if isinstance(error, Exception) else "cancelled"
             self.finish = Finish(status, error=error, reason=type(error).__name__)
+            add_all(self.hub, observers)  # their spans have begun
             if not started.seq:
                 self.hub.publish(started)
             publish_end(self)
@@ -187,8 +187,7 @@ class Run(ABC):
 
     def _announce(self, started: RunStarted, attach: Callable[[], None] | None) -> None:
         launch = self.launch
-        for observer in launch.own_observers:
-            self.hub.add(observer)
+        add_all(self.hub, launch.own_observers)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)
@@ -392,14 +391,15 @@ class Run(ABC):
 
     def end(self) -> None:
         """Announce the end, exactly once, and leave the hub."""
-        with self.lock:
-            if self.is_ended:
-                return
-            self.is_ended = True
+        is_mine = False
         try:
+            with self.lock:
+                is_mine, self.is_ended = not self.is_ended, True
+            if not is_mine:
+                return
             self._end()
         except BaseException:  # Ctrl-C, in this thread
-            if not self.is_told:
+            if is_mine and not self.is_told:
                 publish_end(self)
             raise
 

@@ -10,13 +10,13 @@ from tracegraph.engine.apply import WriteGroup
 from tracegraph.engine.task import Task
 from tracegraph.engine.views import read
 from tracegraph.errors import GraphDrained
-from tracegraph.events import Interrupted, RunStatus, StateUpdated, TaskStatus
+from tracegraph.events import Interrupted, RunStatus, StateUpdated, SuperstepEnded, SuperstepStarted, TaskEnded, TaskStatus
 from tracegraph.types import Interrupt
 
 if TYPE_CHECKING:
     from tracegraph.engine.engine import Engine
 
-__all__ = ["finish", "finish_stopped_step", "first_failures"]
+__all__ = ["catch_up", "finish", "finish_stopped_step", "first_failures"]
 
 
 def first_failures(engine: Engine) -> list[BaseException]:
@@ -117,6 +117,16 @@ def _close_open_tasks(engine: Engine, decision: Decision, status: TaskStatus, re
             task.is_running = False
             decision.actions.append(CancelTask(task))
         engine.settle(decision, task, status, at_ns, reason)
+
+
+def catch_up(engine: Engine, decision: Decision) -> None:
+    """Take what is announced as done: Ctrl-C came before it was noted, and nothing may be announced twice, or left open."""
+    told = {event.task_id for event in decision.events if isinstance(event, TaskEnded)}
+    for task in _innermost_first(engine.tasks):
+        task.is_finished = task.is_finished or task.id in told
+    for event in decision.events:
+        if engine.phase != "closed" and isinstance(event, SuperstepStarted | SuperstepEnded):
+            engine.phase = "running" if isinstance(event, SuperstepStarted) else "between"
 
 
 def _innermost_first(tasks: list[Task]) -> list[Task]:

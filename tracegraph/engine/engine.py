@@ -17,7 +17,7 @@ from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
 from tracegraph.engine.begin import begin_run
 from tracegraph.engine.calls import adopt_call
-from tracegraph.engine.ending import finish, first_failures
+from tracegraph.engine.ending import catch_up, finish, first_failures
 from tracegraph.engine.handlers import hand_to_handler
 from tracegraph.engine.invariants import check_engine
 from tracegraph.engine.limits import Limits, check_limits, note_began
@@ -146,7 +146,11 @@ class Engine:
         self.phase = "between"
         if self.limits is not None:
             self.limits.ask_to_wake(decision)
-        self.advance(decision, at_ns)
+        try:
+            self.advance(decision, at_ns)
+        except BaseException:
+            catch_up(self, decision)
+            raise
         return decision
 
     def receive(self, report: Report, at_ns: int, decision: Decision | None = None) -> Decision:
@@ -164,6 +168,7 @@ class Engine:
                 finish(self, decision, "failed", at_ns, error=error, reason=type(error).__name__)
             except BaseException:
                 self.history = None  # what is half done need not hold together; it is closed next
+                catch_up(self, decision)
                 raise
         if self.history is not None:
             self.history.append(report)

@@ -21,14 +21,15 @@ _NONE: Final[frozenset[str]] = frozenset()
 _LOADS: Final = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")
 _CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
 _FILLERS: Final = ("CACHE", "EXTENDED_ARG", "NOP", "PRECALL")
-_SEES_VARIABLES: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "currentframe", "_getframe"})
+_SEES_VARIABLES: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "currentframe", "_getframe", "f_locals"})
 """Names of what could get hold of the state without its variable being mentioned."""
 
 
 def spared_keys(function: Any, keys: str | Sequence[str]) -> frozenset[str]:
     """Return those of *keys* whose values *function* neither changes nor hands on; its first parameter is a dict of them.
 
-    It may take an item or a slice by a constant, iterate, or ask for the ``len``; or not touch the value at all.
+    It may take an item or a slice by a constant, or ask for the ``len``; or not touch the value at all. What it iterates is
+    copied, for whoever else has the value may add to it meanwhile.
 
     >>> sorted(spared_keys(lambda state: len(state["log"]) > 3 and state["log"][-1] == state["user"], ("log", "user", "notes")))
     ['log', 'notes']
@@ -38,7 +39,7 @@ def spared_keys(function: Any, keys: str | Sequence[str]) -> frozenset[str]:
     code, variable = _body(function)
     if code is None or isinstance(keys, (str, NestedKeys)):
         return _NONE
-    if variable in code.co_cellvars or not _SEES_VARIABLES.isdisjoint(code.co_names):
+    if variable in code.co_cellvars or _sees_variables(code):
         return _NONE
     is_len = _has_plain_len(function)
     steps = [step for step in dis.get_instructions(code) if step.opname not in _FILLERS]
@@ -61,6 +62,12 @@ def _body(function: Any) -> tuple[CodeType | None, str]:
         return None, ""
     code: CodeType = function.__code__
     return code, code.co_varnames[position]
+
+
+def _sees_variables(code: CodeType) -> bool:
+    """Say whether the code, or that of a function inside, names what could get hold of variables."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return not _SEES_VARIABLES.isdisjoint(code.co_names) or any(map(_sees_variables, inner))
 
 
 def _has_plain_len(function: Any) -> bool:
@@ -92,10 +99,6 @@ def _is_subscript(step: dis.Instruction) -> bool:
     return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
 
 
-def _is_iteration(step: dis.Instruction) -> bool:
-    return step.opname == "GET_ITER"
-
-
 def _is_slicing(step: dis.Instruction) -> bool:
     return step.opname == "BINARY_SLICE"
 
@@ -120,7 +123,6 @@ _LOOKS: Final = (
     (_is_constant, _is_subscript),
     (_is_constant, _is_constant, _makes_slice, _is_subscript),
     (_is_constant, _is_constant, _is_slicing),
-    (_is_iteration,),
 )
 """What may follow ``state["key"]`` and yields items or a new list, never the value itself."""
 

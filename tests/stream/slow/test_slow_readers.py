@@ -13,7 +13,7 @@ from colours import ASYNC, SYNC, Colour
 from hypothesis import given
 from hypothesis import strategies as st
 from pulling import Emitter, pulled
-from small_graphs import State, bounded, chain, parallel, says, wait_for
+from small_graphs import PATIENCE_S, State, bounded, chain, parallel, says, wait_for
 
 from tracegraph.callbacks import BaseCallbackHandler
 from tracegraph.config import get_config, get_stream_writer
@@ -322,6 +322,35 @@ def test_a_coroutine_held_back_can_be_cancelled_and_can_fail() -> None:
     asyncio.run(run())
 
     assert seen == ["result", "mine", "ended"]
+
+
+def test_a_time_limit_inside_a_coroutine_held_back_is_not_held_back() -> None:
+    """What a node awaits ends as it should, also if the reader never reads."""
+    seen = asyncio.Event()
+
+    async def node(state: State) -> State:
+        write = get_stream_writer()
+        try:
+            async with asyncio.timeout(0):
+                for number in range(3):
+                    write(number)
+                await asyncio.Event().wait()
+        except TimeoutError:
+            seen.set()
+        return {}
+
+    async def run() -> None:
+        async with chain(node=node).astream({"xs": []}, stream_mode="custom", buffer=(1, "block")) as reader:
+            assert await anext(reader) == 0
+            await wait_for_event(seen)
+            assert reader.unread == 2
+
+    asyncio.run(run())
+
+
+async def wait_for_event(event: asyncio.Event) -> None:
+    """Fail if it does not come, rather than hang."""
+    await asyncio.wait_for(event.wait(), PATIENCE_S)
 
 
 def test_a_run_inside_begins_no_superstep_without_room(colour: Colour) -> None:
