@@ -30,6 +30,7 @@ INSTRUMENTS = {
 }
 
 
+@pytest.mark.hand_made_spans("Hypothesis seeds the random ids of spans, so those of its examples cannot be told apart")
 @pytest.mark.parametrize("colour", [SYNC, ASYNC], ids=lambda colour: colour.name)
 @given(recipe=recipes())
 def test_metrics_agree_with_spans(colour: Colour, recipe: Recipe) -> None:
