@@ -2,8 +2,8 @@
 
 A list of ten thousand messages costs some 25 us to copy, as much as half a superstep, and most nodes and path functions
 look at its last item or not at all. What a function does with its state is read from its bytecode. Only a few forms of reading
-are known here, and anything else means that the value is copied: to be wrong on that side costs time and nothing more. Out of scope
-is code that looks at its caller's frame, and code that is exchanged after the graph was compiled.
+are known here, and anything else means that the value is copied: to be wrong on that side costs time and nothing more. Out of
+scope is code that looks at its caller's frame, and code that is exchanged after the graph was compiled.
 """
 
 from __future__ import annotations
