@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph.callbacks.foreign import ForeignCalls, TappingForeignCalls
 from tracegraph.callbacks.manager import CallbackManager
+from tracegraph.callbacks.observed_store import observed_store
 from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
@@ -19,7 +20,7 @@ from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphInterrupt, InvalidAnswerError, InvalidUpdateError
-from tracegraph.events import CALL_KINDS, CustomEmitted, Event, MessagePushed, RunStatus
+from tracegraph.events import CALL_KINDS, MEMORY_KINDS, CustomEmitted, Event, MessagePushed, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
 
@@ -355,7 +356,11 @@ class HereNow:
         """The task's Runtime, built once, when somebody asks."""
         if self._runtime is None:
             run, task = self.run, self.task
+            store = run.runtime.store
+            if store is not None and run.hub.wants & MEMORY_KINDS:
+                store = observed_store(store, weakref.ref(self))
             self._runtime = run.runtime.override(
+                store=store,
                 stream_writer=self.writer,
                 heartbeat=self.heartbeat,
                 previous=task.view.get("__previous__"),

@@ -19,6 +19,9 @@ from uuid import UUID
 
 from tracegraph.events.base import BaseEvent
 from tracegraph.events.calls import (
+    MemoryEnded,
+    MemoryOperation,
+    MemoryStarted,
     ModelEnded,
     ModelStarted,
     ModelToken,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALL_KINDS",
+    "MEMORY_KINDS",
     "AttemptEnded",
     "AttemptStarted",
     "BaseEvent",
@@ -50,6 +54,9 @@ __all__ = [
     "Event",
     "Interrupted",
     "JoinStarved",
+    "MemoryEnded",
+    "MemoryOperation",
+    "MemoryStarted",
     "MessagePushed",
     "ModelEnded",
     "ModelStarted",
@@ -452,6 +459,8 @@ Event: TypeAlias = (
     | ToolEnded
     | RetrievalStarted
     | RetrievalEnded
+    | MemoryStarted
+    | MemoryEnded
 )
 
 for _position, _kind in enumerate(get_args(Event)):
@@ -475,7 +484,10 @@ def kinds(*types: type[Event]) -> int:
 
 
 CALL_KINDS: Final = kinds(ModelStarted, ModelToken, ModelEnded, ToolStarted, ToolEnded, RetrievalStarted, RetrievalEnded)
-"""What node code's calls of models, tools and retrievers are told by."""
+"""What node code's calls of models, tools and retrievers are told by; LangChain's managers know these."""
+
+MEMORY_KINDS: Final = kinds(MemoryStarted, MemoryEnded)
+"""What node code's calls of its store are told by."""
 
 
 def every_kind() -> int:

@@ -72,7 +72,9 @@ class Instruments:
 
     def _of_calls(self) -> None:
         self.tool_duration = self._seconds(semconv.METRIC_TOOL_DURATION, "Duration of a tool call.")
-        self.operation_duration = self._seconds(semconv.METRIC_OPERATION_DURATION, "Duration of a model call or a retrieval.")
+        self.operation_duration = self._seconds(
+            semconv.METRIC_OPERATION_DURATION, "Duration of a model call, a retrieval or a memory call."
+        )
         self.time_to_first_chunk = self._seconds(
             semconv.METRIC_TIME_TO_FIRST_CHUNK, "Time from the start of a streamed model call to its first chunk."
         )

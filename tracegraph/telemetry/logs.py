@@ -17,7 +17,7 @@ from opentelemetry.context import Context, get_current
 from tracegraph import events
 from tracegraph.events import Event, kinds
 from tracegraph.telemetry import points, semconv
-from tracegraph.telemetry.calls import request_of
+from tracegraph.telemetry.calls import CallEnded, CallStarted, request_of
 from tracegraph.telemetry.failure import error_type, exception_attributes, is_failure
 from tracegraph.telemetry.losses import lost_so_far
 from tracegraph.telemetry.mirroring import has_state_records
@@ -30,8 +30,6 @@ __all__ = ["LogsObserver"]
 
 _DEBUG, _INFO = SeverityNumber.DEBUG, SeverityNumber.INFO
 _WARN, _ERROR = SeverityNumber.WARN, SeverityNumber.ERROR
-
-_CallStarted = events.ModelStarted | events.ToolStarted | events.RetrievalStarted
 
 
 class _OpenRun:
@@ -63,7 +61,7 @@ class LogsObserver:
         self._root_id: UUID | None = None
         self._runs: dict[UUID, _OpenRun] = {}
         self._saves: dict[str, Context] = {}
-        self._calls: dict[UUID, tuple[_CallStarted, Context]] = {}
+        self._calls: dict[UUID, tuple[CallStarted, Context]] = {}
         self._failed_observers: tuple[str, ...] = ()
         self._lost_before = lost_so_far()
         self.wants = _WANTS | (events.StateUpdated.bit if has_state_records() else 0)
@@ -254,12 +252,12 @@ class LogsObserver:
         body = f"a report of task {event.name} came too late to count"
         self._record(semconv.REPORT_IGNORED_EVENT, _DEBUG, event, body, attributes, context=context)
 
-    # -- calls of models, tools, retrievers
+    # -- calls of models, tools, retrievers, stores
 
-    def _call_started(self, event: _CallStarted) -> None:
+    def _call_started(self, event: CallStarted) -> None:
         self._calls[event.call_id] = event, self._context_of(event.run_id, event.task_id, event.call_id)
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
         # The place for gen_ai.client.inference.operation.details, which carries content: both ends are at hand here.
         started, context = self._calls.pop(event.call_id, (None, None))
         if not is_failure(event.error):
@@ -293,6 +291,8 @@ class LogsObserver:
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

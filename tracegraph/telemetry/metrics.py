@@ -18,6 +18,7 @@ from opentelemetry.context import Context, get_current
 from tracegraph import events
 from tracegraph.events import Event, kinds
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.calls import CallEnded, CallStarted
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
 from tracegraph.telemetry.open_measures import CallMeasure, RunMeasure, TaskMeasure, outcome_of
@@ -237,9 +238,9 @@ class MetricsObserver:
             attributes = {**run.attributes, semconv.INTERRUPT_REASON: event.status}
             self._instruments.interrupts.add(1, attributes, run.context)
 
-    # -- calls of models, tools, retrievers
+    # -- calls of models, tools, retrievers, stores
 
-    def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
+    def _call_started(self, event: CallStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
         task = run.tasks.get(event.task_id)
@@ -253,7 +254,7 @@ class MetricsObserver:
         elif isinstance(event, events.ToolStarted):
             run.tool_calls += 1
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.pop(event.call_id, None)) is not None:
             call.close(event.at_ns, outcome_of(event.error), event.response if isinstance(event, events.ModelEnded) else None)
@@ -288,6 +289,8 @@ class MetricsObserver:
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

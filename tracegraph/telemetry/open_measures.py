@@ -10,7 +10,7 @@ from uuid import UUID
 from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram
 
-from tracegraph.events import ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
+from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
@@ -35,7 +35,7 @@ def outcome_of(error: BaseException | None) -> Attributes:
 
 
 class CallMeasure:
-    """An open call of a model, tool or retriever."""
+    """An open call of a model, tool, retriever or store."""
 
     __slots__ = ("_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_started_ns", "context")
 
@@ -53,7 +53,7 @@ class CallMeasure:
     @classmethod
     def open(
         cls,
-        event: ModelStarted | ToolStarted | RetrievalStarted,
+        event: ModelStarted | ToolStarted | RetrievalStarted | MemoryStarted,
         around: Attributes,
         context: Context,
         instruments: Instruments,
@@ -65,6 +65,8 @@ class CallMeasure:
                 attributes = around | {name: asked[name] for name in _REQUEST if name in asked}
             case RetrievalStarted():
                 attributes = around | {semconv.OPERATION_NAME: semconv.RETRIEVAL}
+            case MemoryStarted():
+                attributes = around | {semconv.OPERATION_NAME: event.operation}
             case ToolStarted():
                 attributes = around | {semconv.TOOL_NAME: event.name, semconv.TOOL_TYPE: "function"}
                 return cls(instruments.tool_duration, attributes, event.at_ns, context, instruments)

@@ -26,7 +26,7 @@ from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_i
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
-from tracegraph.telemetry.calls import Call
+from tracegraph.telemetry.calls import Call, CallEnded, CallStarted
 from tracegraph.telemetry.failure import is_failure, mark_failed
 from tracegraph.telemetry.instrumentors import warn_if_doubled
 from tracegraph.telemetry.marks import (
@@ -406,9 +406,9 @@ class SpanObserver(SpanLookup):
         if task is not None:
             task.span.set_attribute(semconv.TASK_ERROR_HANDLER, event.handler)
 
-    # -- calls of models, tools, retrievers
+    # -- calls of models, tools, retrievers, stores
 
-    def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
+    def _call_started(self, event: CallStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
         if isinstance(event, events.ModelStarted):
@@ -424,7 +424,7 @@ class SpanObserver(SpanLookup):
         if self._content is not None:
             self._content.call_started(event, call.span)
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.pop(event.call_id, None)) is not None:
             try:
@@ -464,6 +464,8 @@ class SpanObserver(SpanLookup):
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

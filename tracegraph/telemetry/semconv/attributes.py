@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from tracegraph.events import RunStatus, TaskStatus
+from tracegraph.events import MemoryOperation, RunStatus, TaskStatus
 from tracegraph.telemetry.semconv import names
 from tracegraph.telemetry.semconv.model import Attribute, AttributeType
 
@@ -17,6 +17,7 @@ _OPERATIONS: Final = (
     names.TEXT_COMPLETION,
     names.EXECUTE_TOOL,
     names.RETRIEVAL,
+    *get_args(MemoryOperation),
 )
 
 
@@ -87,6 +88,9 @@ _GENAI: Final = (
     _genai(names.TOOL_TYPE, "string", "Where the tool runs.", values=("function", "extension", "datastore")),
     _genai(names.TOOL_CALL_ID, "string", "The id that the model gave the call."),
     _genai(names.TOOL_DESCRIPTION, "string", "What the tool says of itself."),
+    _genai(names.MEMORY_STORE_ID, "string", "What the store of memories calls itself. Nothing about users: never a namespace."),
+    _genai(names.MEMORY_RECORD_ID, "string", "The key of the one record that is meant, shortened."),
+    _genai(names.MEMORY_RECORD_COUNT, "int", "How many records were found, written or, of a deletion, meant.", "{record}"),
 )
 
 _CONTENT: Final = (
@@ -98,6 +102,8 @@ _CONTENT: Final = (
     _content(names.TOOL_CALL_RESULT, "What it returned."),
     _content(names.RETRIEVAL_QUERY_TEXT, "What was searched for.", "string"),
     _content(names.RETRIEVAL_DOCUMENTS, "What was found."),
+    _content(names.MEMORY_QUERY_TEXT, "What was searched for in memory.", "string"),
+    _content(names.MEMORY_RECORDS, "What was found there, or is written, with the namespaces it is in."),
     Attribute(names.RUN_INPUT, "any", "What the run was called with.", is_content=True),
     Attribute(names.RUN_OUTPUT, "any", "What it returned.", is_content=True),
     Attribute(names.TASK_INPUT, "any", "What the node got.", is_content=True),
@@ -187,6 +193,7 @@ _TASK: Final = (
 
 _CALL: Final = (
     _ours(names.RETRIEVER_NAME, "string", "The retriever's name."),
+    _ours(names.MEMORY_STORE_NAME, "string", "The class of the store of memories, or the name it was announced under."),
     _ours(names.RETRIEVAL_COUNT, "int", "How many documents were found.", "{document}"),
     _ours(names.STREAM_CHUNKS, "int", "In how many pieces the answer came.", "{chunk}"),
     _ours(names.STREAM_DROPPED, "int", "How many parts slow readers of its streams lost.", "{part}"),

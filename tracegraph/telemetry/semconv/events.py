@@ -146,11 +146,15 @@ _OF_TASKS: Final = (
     ),
 )
 
+_OF_A_NAMED_CALL: Final = (
+    *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+    *recommended(names.MEMORY_STORE_NAME, names.MEMORY_STORE_ID, names.MEMORY_RECORD_ID),
+)
 _OF_A_REQUEST: Final = (
     *required(names.OPERATION_NAME),
     *when("it is a model's", names.PROVIDER_NAME),
     *MODEL_REQUEST,
-    *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+    *_OF_A_NAMED_CALL,
 )
 _OF_CALLS: Final = (
     Event(
@@ -163,14 +167,14 @@ _OF_CALLS: Final = (
     ),
     Event(
         names.OPERATION_DETAILS_EVENT,
-        "The same of a run, task, tool call or retrieval.",
+        "The same of a run, task, tool call, retrieval or memory call.",
         "tracegraph",
         (
             *required(names.OPERATION_NAME),
             *when("it is a run", names.RUN_ID, names.WORKFLOW_NAME),
             *when("it is a task", names.STEP_NAME, names.TASK_ID, names.SUPERSTEP),
             *when("the run is on a thread", names.CONVERSATION_ID),
-            *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+            *_OF_A_NAMED_CALL,
             *opt_in(
                 names.RUN_INPUT,
                 names.RUN_OUTPUT,
@@ -180,6 +184,8 @@ _OF_CALLS: Final = (
                 names.TOOL_CALL_RESULT,
                 names.RETRIEVAL_QUERY_TEXT,
                 names.RETRIEVAL_DOCUMENTS,
+                names.MEMORY_QUERY_TEXT,
+                names.MEMORY_RECORDS,
                 names.LEFT_OUT,
             ),
         ),
@@ -188,7 +194,7 @@ _OF_CALLS: Final = (
     ),
     Event(
         names.OPERATION_EXCEPTION_EVENT,
-        "A model, tool or retriever call failed.",
+        "A call of a model, tool, retriever or store failed.",
         "genai",
         (*_OF_A_RUN, *required(names.SUPERSTEP, names.ERROR_TYPE), *_EXCEPTION, *_OF_A_REQUEST),
         on_spans=False,

@@ -107,7 +107,7 @@ _OF_RUNS: Final = (
 )
 
 _OF_CALLS: Final = (
-    _seconds(names.METRIC_OPERATION_DURATION, "Duration of a model call or a retrieval.", _OPERATION),
+    _seconds(names.METRIC_OPERATION_DURATION, "Duration of a model call, a retrieval or a memory call.", _OPERATION),
     _seconds(names.METRIC_TIME_TO_FIRST_CHUNK, "Time from the start of a streamed model call to its first chunk.", _OPERATION),
     _seconds(names.METRIC_TIME_PER_OUTPUT_CHUNK, "Time between a chunk of a streamed answer and the one before.", _OPERATION),
     _tokens(names.METRIC_OPERATION_INPUT_TOKENS, "Input tokens of a model call, cached ones included."),
