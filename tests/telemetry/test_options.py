@@ -43,6 +43,8 @@ def calls_everything(_: Any) -> dict[str, Any]:
     callbacks = get_config()["callbacks"]
     callbacks.on_tool_start({"name": "search"}, "x").on_tool_end("y")
     callbacks.on_retriever_start({"name": "docs"}, "x").on_retriever_end([])
+    callbacks.on_memory_start("search_memory").on_memory_end([])
+    callbacks.on_memory_start("upsert_memory").on_memory_end(count=1)
     return {"n": 1}
 
 
@@ -62,6 +64,8 @@ def test_openinference_says_kind_and_session_on_every_span(recorder: Any, teleme
         "chat": "LLM",
         "execute_tool": "TOOL",
         "retrieval": "RETRIEVER",
+        "search_memory": "RETRIEVER",
+        "upsert_memory": "CHAIN",
     }
     assert {span.attributes["session.id"] for span in recorder.finished} == {"t"}
     assert {span.attributes["gen_ai.conversation.id"] for span in recorder.finished} == {"t"}

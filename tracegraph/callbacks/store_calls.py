@@ -24,6 +24,7 @@ class _Op(NamedTuple):
     key: str | None
     value: Any = None
     query: Any = None
+    finds_many: bool = False
 
 
 class Asked(NamedTuple):
@@ -37,6 +38,8 @@ class Asked(NamedTuple):
     records: list[dict[str, Any]] | None
     """What is to be written, as the content of items: ``namespace``, ``key``, ``value``."""
     positions: tuple[int, ...]
+    lists: frozenset[int]
+    """Those of the positions where the answer is a list of records, not a record."""
 
 
 def asked_of(ops: Sequence[_Op | None]) -> list[Asked]:
@@ -61,7 +64,8 @@ def _asked(operation: MemoryOperation, found: list[tuple[int, _Op]]) -> Asked:
     if operation == "upsert_memory":
         records = [{"namespace": op.namespace, "key": op.key, "value": op.value} for op in ops]
     query = queries[0] if len(queries) == 1 else None
-    return Asked(operation, namespace, record_id, query, records, tuple(position for position, _ in found))
+    positions = tuple(position for position, _ in found)
+    return Asked(operation, namespace, record_id, query, records, positions, frozenset(p for p, op in found if op.finds_many))
 
 
 def found_by(asked: Asked, answers: Any) -> tuple[list[Any] | None, int | None]:
@@ -74,14 +78,16 @@ def found_by(asked: Asked, answers: Any) -> tuple[list[Any] | None, int | None]:
     if asked.operation != "search_memory":
         return None, len(asked.positions)
     if not isinstance(answers, (list, tuple)) or len(answers) <= asked.positions[-1]:
-        return None, None  # no store's answer to a batch
+        return None, None  # no answer to this that anybody would know
     records: list[Any] = []
     for position in asked.positions:
         answer = answers[position]
-        if isinstance(answer, (list, tuple)):
+        if position not in asked.lists:
+            records.extend(() if answer is None else (answer,))
+        elif isinstance(answer, (list, tuple)):
             records.extend(answer)
-        elif answer is not None:
-            records.append(answer)
+        else:
+            return None, None
     return records, len(records)
 
 
@@ -98,7 +104,7 @@ def _read_get(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[_Op | None
 
 def _read_search(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[_Op | None]:
     given = _named(("namespace_prefix",), args, kwargs)
-    return [_Op("search_memory", _namespace(given.get("namespace_prefix")), None, query=given.get("query"))]
+    return [_Op("search_memory", _namespace(given.get("namespace_prefix")), None, query=given.get("query"), finds_many=True)]
 
 
 def _read_put(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[_Op | None]:
@@ -119,7 +125,7 @@ def _read_batch(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[_Op | No
 
 def _read_op(op: Any) -> _Op | None:
     if hasattr(op, "namespace_prefix"):
-        return _Op("search_memory", _namespace(op.namespace_prefix), None, query=getattr(op, "query", None))
+        return _Op("search_memory", _namespace(op.namespace_prefix), None, query=getattr(op, "query", None), finds_many=True)
     if not hasattr(op, "key"):
         return None  # a list of namespaces: no memory is read, and the conventions have no word for it
     namespace = getattr(op, "namespace", None)

@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.callbacks.foreign import ForeignCalls, TappingForeignCalls
@@ -34,6 +35,11 @@ __all__ = ["HereNow"]
 
 _numbering = threading.Lock()
 """A node's own threads may call at once, and no two calls may have one number. One for all, for it is held for no time."""
+
+
+def _unless_over(attempt: Callable[[], HereNow | None]) -> HereNow | None:
+    here = attempt()
+    return None if here is None or here.is_over else here
 
 
 class AttemptHub:
@@ -358,7 +364,7 @@ class HereNow:
             run, task = self.run, self.task
             store = run.runtime.store
             if store is not None and run.hub.wants & MEMORY_KINDS:
-                store = observed_store(store, weakref.ref(self))
+                store = observed_store(store, partial(_unless_over, weakref.ref(self)))
             self._runtime = run.runtime.override(
                 store=store,
                 stream_writer=self.writer,

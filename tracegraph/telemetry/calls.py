@@ -155,9 +155,12 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
 
 def _memory_request(event: MemoryStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
     # Never the namespace: that is where programs file by user.
-    attributes: dict[str, AttributeValue] = {semconv.OPERATION_NAME: event.operation, semconv.MEMORY_STORE_NAME: event.name}
+    attributes: dict[str, AttributeValue] = {
+        semconv.OPERATION_NAME: event.operation,
+        semconv.MEMORY_STORE_NAME: shortened(event.name),
+    }
     if event.store_id is not None:
-        attributes[semconv.MEMORY_STORE_ID] = event.store_id
+        attributes[semconv.MEMORY_STORE_ID] = shortened(event.store_id)
     if event.record_id is not None:
         attributes[semconv.MEMORY_RECORD_ID] = shortened(event.record_id)
     return event.operation, SpanKind.INTERNAL if event.is_in_process else SpanKind.CLIENT, attributes

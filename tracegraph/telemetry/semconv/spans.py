@@ -259,7 +259,7 @@ _CALLS: Final = (
 )
 
 
-def _memory(operation: str, description: str, *content: str, kind: str = "record") -> SpanType:
+def _memory(operation: str, description: str) -> SpanType:
     return SpanType(
         id=operation,
         subject="",
@@ -270,12 +270,12 @@ def _memory(operation: str, description: str, *content: str, kind: str = "record
             *required(names.OPERATION_NAME),
             *_ON_A_THREAD,
             *when("the store says it", names.MEMORY_STORE_ID),
-            *(when("one record is meant", names.MEMORY_RECORD_ID) if kind == "record" else ()),
+            *when("one record is meant", names.MEMORY_RECORD_ID),
             *recommended(names.MEMORY_STORE_NAME, names.MEMORY_RECORD_COUNT),
             *_CUT_SHORT,
             *_FAILED,
             *_ANY_SPAN,
-            *opt_in(*content),
+            *opt_in(names.MEMORY_QUERY_TEXT, names.MEMORY_RECORDS),
             *_CAPTURED,
         ),
         parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
@@ -284,18 +284,13 @@ def _memory(operation: str, description: str, *content: str, kind: str = "record
 
 
 _MEMORY: Final = (
-    _memory(
-        names.SEARCH_MEMORY,
-        "Records being read from long-term memory: searched for, or one by its key.",
-        names.MEMORY_QUERY_TEXT,
-        names.MEMORY_RECORDS,
-    ),
-    _memory(names.CREATE_MEMORY, "New records being written.", names.MEMORY_RECORDS),
-    _memory(names.UPDATE_MEMORY, "Records that exist being written.", names.MEMORY_RECORDS),
-    _memory(names.UPSERT_MEMORY, "Records being written, new or not, as a store's `put` does.", names.MEMORY_RECORDS),
+    _memory(names.SEARCH_MEMORY, "Records being read from long-term memory: searched for, or one by its key."),
+    _memory(names.CREATE_MEMORY, "New records being written."),
+    _memory(names.UPDATE_MEMORY, "Records that exist being written."),
+    _memory(names.UPSERT_MEMORY, "Records being written, new or not, as a store's `put` does."),
     _memory(names.DELETE_MEMORY, "Records being deleted."),
-    _memory(names.CREATE_MEMORY_STORE, "A store of memories being made.", kind="store"),
-    _memory(names.DELETE_MEMORY_STORE, "A store of memories being deleted.", kind="store"),
+    _memory(names.CREATE_MEMORY_STORE, "A store of memories being made."),
+    _memory(names.DELETE_MEMORY_STORE, "A store of memories being deleted."),
 )
 
 SPANS: Final = (_RUN, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS, *_MEMORY)
