@@ -510,7 +510,8 @@ def test_ignore_flags_switch_methods_off() -> None:
     """Tools follow ignore_agent as well, because that is LangChain's name for it."""
     for flag, method in {
         "ignore_chain": "on_chain_start", "ignore_llm": "on_llm_end", "ignore_chat_model": "on_chat_model_start",
-        "ignore_tool": "on_tool_start", "ignore_agent": "on_tool_end", "ignore_retriever": "on_retriever_end", "ignore_memory": "on_memory_start",
+        "ignore_tool": "on_tool_start", "ignore_agent": "on_tool_end", "ignore_retriever": "on_retriever_end",
+        "ignore_memory": "on_memory_start",
         "ignore_retry": "on_retry", "ignore_custom_event": "on_custom_event",
     }.items():  # fmt: skip
         recorder = Recorder()

@@ -9,7 +9,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Iterable, Sized
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import pytest
@@ -379,7 +379,7 @@ def test_a_store_may_be_more_than_a_store() -> None:
     class Shelf(dict[Any, Any]):
         put = search = delete = dict.get
 
-        def __enter__(self) -> Shelf:
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None:

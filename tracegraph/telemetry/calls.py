@@ -23,6 +23,7 @@ from tracegraph.events import (
     ToolStarted,
 )
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.content.choice import active_policy
 from tracegraph.telemetry.failure import is_failure, mark_failed
 from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.model_calls import model_answer, model_request, usage_of
@@ -162,5 +163,6 @@ def _memory_request(event: MemoryStarted) -> tuple[str, SpanKind, dict[str, Attr
     if event.store_id is not None:
         attributes[semconv.MEMORY_STORE_ID] = shortened(event.store_id)
     if event.record_id is not None:
-        attributes[semconv.MEMORY_RECORD_ID] = shortened(event.record_id)
+        key = active_policy().redacted_name(event.record_id, semconv.MEMORY_RECORD_ID)
+        attributes[semconv.MEMORY_RECORD_ID] = shortened(key)
     return event.operation, SpanKind.INTERNAL if event.is_in_process else SpanKind.CLIENT, attributes

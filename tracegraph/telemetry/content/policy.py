@@ -118,9 +118,11 @@ class ContentPolicy:
             raise
 
     def redacted_text(self, text: str, attribute: str) -> str:
-        """Return a text that is no content, as an exception's message, without what must not leave."""
-        if not self.exceptions:
-            return ""
+        """Return a text of an exception, which is no content, without what must not leave."""
+        return self.redacted_name(text, attribute) if self.exceptions else ""
+
+    def redacted_name(self, text: str, attribute: str) -> str:
+        """Return a name or key, which is no content, without what must not leave."""
         try:
             return self._redaction.text(text, attribute)
         except LeftOutError as error:
