@@ -1,4 +1,4 @@
-"""Memory calls in the signals of real runs: a span each below its node, a measurement, a record of what fails, content if asked for."""
+"""Memory calls in the signals of real runs: a span each below its node, measurements, records of failures, content if asked for."""
 
 from __future__ import annotations
 
