@@ -1,4 +1,4 @@
-"""Memory calls in the signals of real runs: a span each below its node, measurements, records of failures, content if asked for."""
+"""Memory calls in the signals of real runs: a span each below its node, measurements, failures, content if asked for."""
 
 from __future__ import annotations
 

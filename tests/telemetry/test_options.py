@@ -159,6 +159,8 @@ def test_model_spans_can_be_left_to_others(recorder: Any, telemetry: Any, colour
         ("run_step a", "execute_tool inside"),
         ("run_step b", "execute_tool search"),
         ("run_step b", "retrieval"),
+        ("run_step b", "search_memory"),
+        ("run_step b", "upsert_memory"),
     ]
 
 
