@@ -92,6 +92,8 @@ class _Spooled:
 
     def force_flush(self, timeout_millis: float = 30_000) -> bool:
         """Wait until what is in the spool now has been sent; return whether that was in time. What was not stays there."""
+        if not self.queue.path.exists():
+            return True
         try:
             newest = self.queue.last_id(self.destination.key)
             return newest is None or self._sender.wait_until_sent(newest, timeout_millis / 1e3)
