@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from tracegraph_exporters.spool.answers import Transport
 from tracegraph_exporters.spool.destination import Destination, Signal
-from tracegraph_exporters.spool.packing import MAX_REQUEST_BYTES, pack
+from tracegraph_exporters.spool.packing import MAX_REQUEST_BYTES, Packed, pack
 from tracegraph_exporters.spool.queue import SpoolError, SpoolQueue
 from tracegraph_exporters.spool.sender import Sender
 from tracegraph_exporters.spool.splitting import split
@@ -49,16 +49,19 @@ class _Spooled:
         path: str | Path | None = None,
         max_bytes: int | None = None,
         max_request_bytes: int = MAX_REQUEST_BYTES,
+        on_loss: Callable[[str, int], None] | None = None,
     ) -> None:
         self.destination = Destination.find(
             self.signal, endpoint=endpoint, protocol=protocol, headers=headers, timeout_s=timeout_s
         )
         self.queue = SpoolQueue(path, max_bytes=max_bytes)
         self._max_request_bytes = max_request_bytes
-        self._sender = Sender(self.queue, self.destination.key, self._connect, lambda body: split(self.signal, body))
+        self._sender = Sender(self.queue, self.destination.key, self._connect, self._split, self._note_loss)
         self._is_shut_down = False
         self._has_logged = False
-        self._lost = 0
+        self._on_loss = on_loss
+        self.lost = 0
+        """How many items are known to be lost behind this exporter. Those that it returned FAILURE for are not among them."""
         if hasattr(os, "register_at_fork"):
             method = weakref.WeakMethod(self._after_fork)
             os.register_at_fork(after_in_child=lambda: (found := method()) and found())
@@ -66,20 +69,15 @@ class _Spooled:
             # What an earlier process could not send.
             self._sender.wake()
 
-    @property
-    def lost(self) -> int:
-        """How many items are known to be lost behind it: too large, dropped for room, refused. It has told of FAILURE itself."""
-        return self._lost + self._sender.lost
-
     def _spool(self, items: Sequence[Any]) -> bool:
         if self._is_shut_down:
             return False
         packed, too_large = pack(items, type(self).encode, self._max_request_bytes)
         try:
             if packed:
-                self._lost += self.queue.put(self.destination.key, packed)
+                self._note_loss("spool_full", self.queue.put(self.destination.key, packed))
             if too_large:
-                self._lost += too_large
+                self._note_loss("too_large", too_large)
                 self.queue.count_loss(self.destination.key, "too_large", too_large)
         except (sqlite3.Error, OSError, SpoolError) as error:
             if not self._has_logged:
@@ -121,6 +119,14 @@ class _Spooled:
 
         return HttpTransport(self.destination)
 
+    def _split(self, body: bytes) -> list[Packed]:
+        return split(self.signal, body)
+
+    def _note_loss(self, reason: str, items: int) -> None:
+        self.lost += items
+        if items and self._on_loss is not None:
+            self._on_loss(reason, items)
+
     def _after_fork(self) -> None:
         self.queue.forget_parent()
         self._sender.begin_anew()
@@ -137,6 +143,7 @@ class SpoolSpanExporter(_Spooled, SpanExporter):
         path: the spool's file; several exporters and processes may share it.
         max_bytes: what may wait there; see :class:`SpoolQueue`.
         max_request_bytes: no request is larger, before it is compressed.
+        on_loss: called with a reason (see :class:`Loss`) and a number of spans, in whatever thread finds that they are lost.
 
     Raises:
         DestinationError: a variable or an argument names something that there is not.

@@ -38,15 +38,22 @@ class Sender:
         destination: the key that the requests are kept under.
         transport: makes the connection, in the thread.
         split: what to do with a request that the receiver finds too large.
+        on_loss: told why how many items were not taken.
     """
 
-    def __init__(self, queue: SpoolQueue, destination: str, transport: Callable[[], Transport], split: Split) -> None:
+    def __init__(
+        self,
+        queue: SpoolQueue,
+        destination: str,
+        transport: Callable[[], Transport],
+        split: Split,
+        on_loss: Callable[[str, int], None],
+    ) -> None:
         self._queue = queue
         self._destination = destination
         self._make_transport = transport
         self._split = split
-        self.lost = 0
-        """Items that this sender saw refused."""
+        self._on_loss = on_loss
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -156,7 +163,7 @@ class Sender:
             loss = ("rejected", answer.rejected, answer.text)
         else:
             loss = (answer.verdict, request.items, answer.text)
-        self.lost += loss[1]
+        self._on_loss(loss[0], loss[1])
         _log.error("%s will not get %d items: %s (%s)", self._destination, loss[1], loss[0], answer.text)
         return loss
 
