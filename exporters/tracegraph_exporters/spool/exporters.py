@@ -90,24 +90,28 @@ class _Spooled:
 
     def force_flush(self, timeout_millis: float = 30_000) -> bool:
         """Wait until what is in the spool now has been sent; return whether that was in time. What was not stays there."""
+        return self._flush(timeout_millis / 1e3, while_it_goes=False)
+
+    def shutdown(self, timeout_millis: float = _LAST_WORDS_S * 1e3) -> None:
+        """Send for up to five seconds longer, if the receiver answers at all; what is left waits for the next process."""
+        if self._is_shut_down:
+            return
+        self._is_shut_down = True
+        # The SDK asks for half a minute; a process that ends should not take so long for what is safe anyway.
+        seconds = min(timeout_millis / 1e3, _LAST_WORDS_S)
+        until = time.monotonic() + seconds
+        self._flush(seconds, while_it_goes=True)
+        self._sender.stop(max(0.1, until - time.monotonic()))
+        self.queue.close()
+
+    def _flush(self, seconds: float, *, while_it_goes: bool) -> bool:
         if not self.queue.path.exists():
             return True
         try:
             newest = self.queue.last_id(self.destination.key)
-            return newest is None or self._sender.wait_until_sent(newest, timeout_millis / 1e3)
+            return newest is None or self._sender.wait_until_sent(newest, seconds, while_it_goes=while_it_goes)
         except (sqlite3.Error, OSError, SpoolError):
             return False
-
-    def shutdown(self, timeout_millis: float = _LAST_WORDS_S * 1e3) -> None:
-        """Send for a little while longer, if the receiver answers at all; what is left waits for the next process."""
-        if self._is_shut_down:
-            return
-        self._is_shut_down = True
-        until = time.monotonic() + timeout_millis / 1e3
-        if not self._sender.is_failing:
-            self.force_flush(timeout_millis)
-        self._sender.stop(max(0.1, until - time.monotonic()))
-        self.queue.close()
 
     def _connect(self) -> Transport:
         # Loaded here: gRPC takes longer to load than all the rest.

@@ -80,13 +80,16 @@ class Sender:
         """Whether the last attempt did not get through."""
         return self._failures > 0
 
-    def wait_until_sent(self, up_to: int, timeout_s: float) -> bool:
-        """Wait until all requests with ids up to *up_to* have been answered, by whoever sends them."""
+    def wait_until_sent(self, up_to: int, timeout_s: float, *, while_it_goes: bool = False) -> bool:
+        """Wait until all requests with ids up to *up_to* have been answered, by whoever sends them.
+
+        *while_it_goes*: no longer than until an attempt fails.
+        """
         deadline = time.monotonic() + timeout_s
         self.wake()
         while self._queue.waits(self._destination, up_to):
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or (while_it_goes and self.is_failing):
                 return False
             with self._changed:
                 # Another process may be the one that sends: nobody tells of that here.
@@ -184,7 +187,9 @@ class Sender:
             return self._is_stopping
 
     def _count_failure(self) -> int:
-        self._failures += 1
+        with self._changed:
+            self._failures += 1
+            self._changed.notify_all()
         return self._failures
 
     def _report(self, text: str, *values: Any) -> None:
