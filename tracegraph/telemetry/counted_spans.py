@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -10,6 +11,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from tracegraph.telemetry.losses import BatchCount
 
 __all__ = ["CountingProcessor"]
+
+_FLUSH_MS: Final = 30_000
 
 
 class CountingProcessor(BatchSpanProcessor):
@@ -24,12 +27,19 @@ class CountingProcessor(BatchSpanProcessor):
     def __init__(self, exporter: Any, count: BatchCount, **options: Any) -> None:
         super().__init__(exporter, **options)
         self._count = count
+        self._behind = exporter
 
     def on_end(self, span: ReadableSpan) -> None:
         """Count the span and put it into the next batch."""
         if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
             self._count.put()
         super().on_end(span)
+
+    def force_flush(self, timeout_millis: int | None = None) -> bool:
+        """Export what waits, and have the exporter send it, if that is what it does later; within one deadline."""
+        until = time.monotonic() + (_FLUSH_MS if timeout_millis is None else timeout_millis) / 1e3
+        has_flushed = super().force_flush(timeout_millis)
+        return bool(self._behind.force_flush(max(0, int((until - time.monotonic()) * 1e3)))) and has_flushed
 
     def shutdown(self) -> None:
         """Export what waits; what comes later is nobody's loss."""

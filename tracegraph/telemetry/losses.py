@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["BatchCount", "Loss", "Losses", "lost_so_far", "process_losses"]
+__all__ = ["BatchCount", "Loss", "Losses", "lost_so_far", "note_loss", "process_losses"]
 
 
 class Loss(NamedTuple):
@@ -24,7 +24,7 @@ class Loss(NamedTuple):
     sink: str
     """Where it would have gone: an exporter's name, or the class of one that a program made itself."""
     reason: str
-    """``queue_full`` or ``export_failed``."""
+    """``queue_full`` or ``export_failed``; behind a spool, one of its own reasons."""
 
 
 class Losses:
@@ -155,6 +155,11 @@ class BatchCount:
 def process_losses() -> Mapping[Loss, int]:
     """Return what this process has lost, see :meth:`Losses.by_way`."""
     return _process.by_way()
+
+
+def note_loss(way: Loss, number: int) -> None:
+    """Count items that this process lost outside of a batch."""
+    _process.note(way, number)
 
 
 def lost_so_far() -> int:

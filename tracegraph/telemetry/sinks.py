@@ -16,7 +16,8 @@ from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
 from tracegraph.telemetry.counted_spans import CountingProcessor
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.store_sink import STORE, store_processor
+from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
+from tracegraph.telemetry.store_sink import STORE, delay_ms, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -52,7 +53,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if otlp.endpoint("TRACES") else [STORE]
+    return [STORE, SPOOL] if otlp.endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -93,13 +94,15 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
-    return Sink(key, _batched(cls(), key))
+    # What is in the spool outlives this process, so it should be there soon.
+    options = {"schedule_delay_millis": delay_ms()} if key == SPOOL else {}
+    return Sink(key, _batched(cls(), key, **options))
 
 
-def _batched(exporter: SpanExporter, name: str) -> BatchSpanProcessor:
+def _batched(exporter: SpanExporter, name: str, **options: Any) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
     count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"), "traces", name)
-    return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity)
+    return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity, **options)
 
 
 def queue_size(variable: str) -> int:
@@ -134,12 +137,14 @@ class _CountingExporter(SpanExporter):
 
 
 def _exporter_class(name: str) -> Any:
+    if name == SPOOL:
+        return spool_exporter("TRACES")
     if name in _OURS:
         return _OURS[name]
     looked_up = otlp.entry_point_name("TRACES") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
-    known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    known = sorted({STORE, CONSOLE, SPOOL, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(
         f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
     )

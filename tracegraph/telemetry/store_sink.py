@@ -19,7 +19,7 @@ from tracegraph_exporters.open_spans import StoreSpanProcessor
 from tracegraph_exporters.schema import TraceStoreError
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
-__all__ = ["STORE", "store_processor"]
+__all__ = ["STORE", "delay_ms", "store_processor"]
 
 STORE: Final = "tracegraph_sqlite"
 """The exporter's name, as the standard variables have it."""
@@ -40,14 +40,14 @@ def store_processor(path: Path, *, max_queue_size: int) -> StoreSpanProcessor:
     except (TraceStoreError, OSError, sqlite3.Error) as error:
         # Not a reason to refuse: the exporter says itself when it cannot write.
         _log.warning("what dead processes left open in the trace store %s stays as it is: %s", path, error)
-    delay_ms = _delay_ms()
+    delay = delay_ms()
     count = BatchCount(max_queue_size, "traces", STORE)
     return _CountingStoreProcessor(
         _CountingStore(path, count),
         count,
-        open_delay_s=delay_ms / 1e3,
+        open_delay_s=delay / 1e3,
         max_queue_size=max_queue_size,
-        schedule_delay_millis=delay_ms,
+        schedule_delay_millis=delay,
     )
 
 
@@ -72,7 +72,8 @@ class _CountingStore(SQLiteSpanExporter):
         return result
 
 
-def _delay_ms() -> float:
+def delay_ms() -> float:
+    """Return how long what ended may wait before it is written to a local file: a second, or ``OTEL_BSP_SCHEDULE_DELAY``."""
     try:
         asked = float(os.environ.get("OTEL_BSP_SCHEDULE_DELAY", ""))
     except ValueError:

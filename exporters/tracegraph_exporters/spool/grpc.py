@@ -23,10 +23,9 @@ _RETRYABLE: Final = frozenset(
         grpc.StatusCode.OUT_OF_RANGE,
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DATA_LOSS,
-        # As with HTTP: about the address or the key, not about the data.
+        # As with HTTP: about the key, not about the data.
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNIMPLEMENTED,
     }
 )
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"

@@ -16,10 +16,10 @@ from tracegraph_exporters.spool.services import rejected_of
 __all__ = ["HttpTransport"]
 
 _RETRYABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
-_ABOUT_US: Final = frozenset({401, 403, 404, 405, 407})
-"""These say that the address or the key is wrong, not the data: whoever runs the collector can mend that.
+_ABOUT_US: Final = frozenset({401, 403, 407})
+"""These say that the key is wrong, not the data: whoever runs the collector can mend that, and what waits can be sent then.
 
-The protocol has them dropped; what waits on disk can be sent once it is mended.
+The protocol has them dropped. What it finds at no such address (404) is dropped here too: a Jaeger takes no log records, ever.
 """
 
 _TOO_LARGE: Final = 413

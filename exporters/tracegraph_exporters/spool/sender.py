@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 import uuid
@@ -14,7 +13,7 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_val
 
 from tracegraph_exporters.spool.answers import Answer, Transport, delay_s
 from tracegraph_exporters.spool.packing import Packed
-from tracegraph_exporters.spool.queue import Request, SpoolError, SpoolQueue
+from tracegraph_exporters.spool.queue import Request, SpoolQueue
 
 __all__ = ["Sender", "Split"]
 
@@ -65,6 +64,7 @@ class Sender:
         self._is_stopping = False
         self._failures = 0
         self._has_reported = False
+        self._reported_losses: set[str] = set()
 
     def wake(self) -> None:
         """Say that something waits; the thread starts the first time."""
@@ -113,8 +113,8 @@ class Sender:
             while self._wait_for_work():
                 try:
                     self._empty(transport)
-                except (sqlite3.Error, OSError, SpoolError) as error:
-                    self._report("the spool %s cannot be read: %s", self._queue.path, error)
+                except Exception as error:  # noqa: BLE001  # whatever it is, this thread must not end: nobody else sends
+                    self._report("the spool %s cannot be emptied: %s: %s", self._queue.path, type(error).__name__, error)
                     self._pause(delay_s(self._count_failure(), None))
                     self._has_work = True
         finally:
@@ -141,7 +141,7 @@ class Sender:
                     self._changed.notify_all()
         finally:
             self._queue.give_back_lease(self._destination, self._token)
-        if not self._is_stopping:
+        if self._queue.last_id(self._destination) is None:
             self._queue.give_back_space()
 
     def _send(self, transport: Transport, request: Request) -> None:
@@ -167,7 +167,10 @@ class Sender:
         else:
             loss = (answer.verdict, request.items, answer.text)
         self._on_loss(loss[0], loss[1])
-        _log.error("%s will not get %d items: %s (%s)", self._destination, loss[1], loss[0], answer.text)
+        if loss[0] not in self._reported_losses:
+            self._reported_losses.add(loss[0])
+            text = "%s will not get %d items: %s (%s); further ones are counted, see `tracegraph spool`"
+            _log.error(text, self._destination, loss[1], loss[0], answer.text)
         return loss
 
     def _wait(self, seconds: float) -> None:

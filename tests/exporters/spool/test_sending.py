@@ -13,7 +13,7 @@ from scripted_receiver import GrpcReceiver, HttpReceiver, Inbox, Reply
 from tracegraph_exporters.spool import SpoolQueue, SpoolSpanExporter
 
 NOT_NOW = {
-    "http": [Reply(503), Reply(429, retry_after="0"), Reply(502), Reply(500), Reply(504), Reply(401), Reply(404), Reply(302)],
+    "http": [Reply(503), Reply(429, retry_after="0"), Reply(502), Reply(500), Reply(504), Reply(401), Reply(403), Reply(302)],
     "grpc": [
         Reply(grpc.StatusCode.UNAVAILABLE),
         Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after="0.01"),
@@ -76,17 +76,19 @@ def test_a_receiver_that_says_when_to_come_back_is_obeyed(
 
 
 def test_what_is_refused_for_good_is_counted_and_the_next_request_goes_on(
-    exporter: Any, maker: Any, inbox: Inbox, receiver: Any
+    exporter: Any, maker: Any, inbox: Inbox, receiver: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    inbox.replies.append(NEVER[kind(receiver)])
+    inbox.replies.extend([NEVER[kind(receiver)]] * 2)
     spooled = exporter()
     spooled.export(maker.run("bad", steps=2))
+    spooled.export(maker.run("bad too", steps=0))
     spooled.export(maker.run("good", steps=0))
 
     assert spooled.force_flush()
     assert inbox.names == ["good"]
     (loss,) = spooled.queue.losses()
-    assert (loss.reason, loss.items, spooled.lost) == ("refused", 3, 3)
+    assert (loss.reason, loss.items, spooled.lost) == ("refused", 4, 4)
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
     assert "400" in loss.text or "INVALID_ARGUMENT" in loss.text
 
 
