@@ -63,6 +63,8 @@ class SQLiteSpanExporter(SpanExporter):
         self._has_logged = False
         self._open: dict[Key, ReadableSpan] = {}
         """Spans that the store has as open."""
+        self._discarded: set[Key] = set()
+        """Those among them that have ended and are not kept."""
         self._writer_id: int | None = None
         self._heard_ns = 0
         if hasattr(os, "register_at_fork"):
@@ -94,11 +96,17 @@ class SQLiteSpanExporter(SpanExporter):
             # Seen under the lock: what ends from now on is exported, and its row removed, after this.
             opened = {_key(span): span for span in spans if span.end_time is None}
             now_ns = time.time_ns()
-            lost = [span for span in self._open.values() if (span.end_time or now_ns) < now_ns - _LOST_AFTER_NS]
+            known = ((key, span.end_time or now_ns, span) for key, span in self._open.items())
+            lost = [span for key, at_ns, span in known if at_ns < now_ns - _LOST_AFTER_NS and key not in self._discarded]
             is_due = bool(self._open) and now_ns - self._heard_ns >= HEARTBEAT_S * 1_000_000_000
-            if not opened and not lost and not is_due:
+            if not (opened or lost or is_due or self._discarded):
                 return True
             return self._try_to_write([to_record(span) for span in lost], opened)
+
+    def discard(self, spans: Iterable[ReadableSpan]) -> None:
+        """Forget those of *spans* that the store has as open: they have ended, and are not kept."""
+        with self._lock:
+            self._discarded |= {key for span in spans if (key := _key(span)) in self._open}
 
     @property
     def has_open(self) -> bool:
@@ -124,6 +132,7 @@ class SQLiteSpanExporter(SpanExporter):
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._open = {}
+        self._discarded = set()
         self._writer_id = None
         if self._connection is not None:
             leave_to_parent(self._connection)
@@ -146,6 +155,7 @@ class SQLiteSpanExporter(SpanExporter):
             self._connection = open_writer(self.path)
         connection = self._connection
         done = {key for record in ended if (key := (record.trace_id, record.span_id)) in self._open} if self._open else set()
+        done |= self._discarded
         still_open = {key: span for key, span in self._open.items() if key not in done} if done else self._open
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -169,6 +179,7 @@ class SQLiteSpanExporter(SpanExporter):
                 connection.execute("ROLLBACK")
             raise
         self._open = {**still_open, **opened} if opened else still_open
+        self._discarded.clear()
         if writer_id is not None:
             self._writer_id, self._heard_ns = writer_id, time.time_ns()
         if has_free_pages:
