@@ -14,7 +14,7 @@ OTLP_VENV ?= .venv-otlp
 LOG ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-otlp check cover bench mutants crash soak clean
+.PHONY: help demo test test-otlp check cover bench mutants crash chaos soak clean
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
 
 crash: $(VENV)/.dev ## kill runs 200 times for each database and durability, and resume them
 	TRACEGRAPH_CRASH_ROUNDS=$${TRACEGRAPH_CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/checkpoint/test_crash.py $(ARGS)
+
+chaos: $(VENV)/.dev ## kill a receiver 50 times during 20,000 runs; every span must arrive
+	TRACEGRAPH_CHAOS_RUNS=20000 TRACEGRAPH_CHAOS_KILLS=50 $(BIN)/python -m pytest tests/exporters/spool/test_chaos.py $(ARGS)
 
 soak: $(VENV)/.core ## 200,000 short runs in one process, after which nothing may have grown (ten minutes)
 	@$(BIN)/python -m benchmarks.soak $(ARGS)

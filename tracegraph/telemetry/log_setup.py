@@ -8,6 +8,7 @@ replaced, and gets only the exporters that arguments name.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import entry_points
@@ -22,11 +23,13 @@ from tracegraph.telemetry import otlp
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.sinks import queue_size
+from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
 
 __all__ = ["LogPipeline"]
 
 _VARIABLE: Final = "OTEL_LOGS_EXPORTER"
 _GROUP: Final = "opentelemetry_logs_exporter"
+_FLUSH_MS: Final = 30_000
 
 
 class _Owned:
@@ -77,7 +80,8 @@ class LogPipeline:
             _logs.set_logger_provider(provider)
         use_logger_provider(self._given)
         for key, make in planned.items():
-            self._processors[key] = _batched(make())
+            exporter = make()
+            self._processors[key] = _batched(exporter, type(exporter).__name__ if key.startswith("exporter ") else key)
             provider.add_log_record_processor(self._processors[key])
 
     def force_flush(self, timeout_ms: int) -> bool:
@@ -105,20 +109,22 @@ def _has_application_provider() -> bool:
 def _environment_names() -> list[str]:
     if named := os.environ.get(_VARIABLE, "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return ["otlp"] if otlp.endpoint("LOGS") else []
+    return [SPOOL] if otlp.endpoint("LOGS") else []
 
 
 def _exporter_class(name: str) -> Any:
+    if name == SPOOL:
+        return spool_exporter("LOGS")
     looked_up = otlp.entry_point_name("LOGS") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
-    known = sorted({"otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    known = sorted({SPOOL, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(f"{_VARIABLE} names {name!r}, which is no installed log exporter; known: {', '.join(known)}")
 
 
-def _batched(exporter: Any) -> BatchLogRecordProcessor:
+def _batched(exporter: Any, name: str) -> BatchLogRecordProcessor:
     """Return a batch processor; the ``OTEL_BLRP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"))
+    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"), "logs", name)
     return _CountingProcessor(_CountingExporter(exporter, count), count)
 
 
@@ -126,10 +132,16 @@ class _CountingProcessor(BatchLogRecordProcessor):
     def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:
         super().__init__(exporter, max_queue_size=count.capacity)
         self._count = count
+        self._behind = exporter
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         self._count.put()
         super().on_emit(log_record)
+
+    def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool:
+        until = time.monotonic() + timeout_millis / 1e3
+        has_flushed = super().force_flush(timeout_millis)
+        return self._behind.force_flush(max(0, int((until - time.monotonic()) * 1e3))) and has_flushed
 
     def shutdown(self) -> None:
         super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own

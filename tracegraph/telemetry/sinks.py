@@ -14,8 +14,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
+from tracegraph.telemetry.counted_spans import CountingProcessor
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.store_sink import store_processor
+from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
+from tracegraph.telemetry.store_sink import STORE, delay_ms, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -28,7 +30,6 @@ __all__ = [
     "queue_size",
 ]
 
-STORE: Final = "tracegraph_sqlite"
 CONSOLE: Final = "tracegraph_console"
 
 _OURS: Final = {STORE: SQLiteSpanExporter, CONSOLE: ConsoleTreeExporter}
@@ -52,7 +53,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if otlp.endpoint("TRACES") else [STORE]
+    return [STORE, SPOOL] if otlp.endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -83,7 +84,7 @@ def make_sinks(
     classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
     sinks = [_sink(key, cls, path) for key, cls in classes.items()]
     own = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
-    sinks.extend(Sink(key, _batched(exporter)) for key, exporter in own if key not in present)
+    sinks.extend(Sink(key, _batched(exporter, type(exporter).__name__)) for key, exporter in own if key not in present)
     return sinks
 
 
@@ -93,17 +94,15 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
-    return Sink(key, _batched(cls()))
+    # What is in the spool outlives this process, so it should be there soon.
+    options = {"schedule_delay_millis": delay_ms()} if key == SPOOL else {}
+    return Sink(key, _batched(cls(), key, **options))
 
 
-def _batched(exporter: SpanExporter) -> BatchSpanProcessor:
+def _batched(exporter: SpanExporter, name: str, **options: Any) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
-    return _CountingProcessor(
-        _CountingExporter(exporter, count),
-        count,
-        max_queue_size=count.capacity,
-    )
+    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"), "traces", name)
+    return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity, **options)
 
 
 def queue_size(variable: str) -> int:
@@ -112,21 +111,6 @@ def queue_size(variable: str) -> int:
         return int(os.environ[variable])
     except (KeyError, ValueError):
         return _QUEUE_SIZE
-
-
-class _CountingProcessor(BatchSpanProcessor):
-    def __init__(self, exporter: SpanExporter, count: BatchCount, **options: Any) -> None:
-        super().__init__(exporter, **options)
-        self._count = count
-
-    def on_end(self, span: ReadableSpan) -> None:
-        if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
-            self._count.put()
-        super().on_end(span)
-
-    def shutdown(self) -> None:
-        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
-        self._count.close()
 
 
 class _CountingExporter(SpanExporter):
@@ -153,12 +137,14 @@ class _CountingExporter(SpanExporter):
 
 
 def _exporter_class(name: str) -> Any:
+    if name == SPOOL:
+        return spool_exporter("TRACES")
     if name in _OURS:
         return _OURS[name]
     looked_up = otlp.entry_point_name("TRACES") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
-    known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    known = sorted({STORE, CONSOLE, SPOOL, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(
         f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
     )
