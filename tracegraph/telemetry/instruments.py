@@ -5,12 +5,13 @@ Buckets are advice, which an application's views override. Where the GenAI conve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from opentelemetry.metrics import Counter, Histogram, Meter
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
 
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.losses import process_losses
 
 __all__ = ["CALL_SECONDS", "SAVE_SECONDS", "TOKENS", "WORKFLOW_CALLS", "WORKFLOW_SECONDS", "Instruments"]
 
@@ -32,7 +33,7 @@ class Instruments:
         self._of_runs()
         self._of_calls()
         self._of_tokens()
-        # Whoever counts what streams drop (for readers that are too slow) makes its counter here: `tracegraph.stream.*`.
+        self._of_losses()
 
     def _of_runs(self) -> None:
         self.runs_active = self._meter.create_up_down_counter(
@@ -115,6 +116,17 @@ class Instruments:
             )
         }
 
+    def _of_losses(self) -> None:
+        self.stream_dropped = self._counter(
+            semconv.METRIC_STREAM_DROPPED, "{part}", "Parts that slow readers of streams lost, counted when the run ends."
+        )
+        self.telemetry_dropped = self._meter.create_observable_counter(
+            semconv.METRIC_TELEMETRY_DROPPED,
+            unit="{item}",
+            description="Spans and log records that the process is known to have lost on their way out.",
+            callbacks=[_telemetry_lost],
+        )
+
     def _seconds(self, name: str, description: str, boundaries: Sequence[float] = CALL_SECONDS) -> Histogram:
         return self._meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=boundaries)
 
@@ -123,3 +135,13 @@ class Instruments:
 
     def _counter(self, name: str, unit: str, description: str) -> Counter:
         return self._meter.create_counter(name, unit, description)
+
+
+def _telemetry_lost(_: CallbackOptions) -> Iterator[Observation]:
+    for way, number in process_losses().items():
+        attributes = {
+            semconv.TELEMETRY_SIGNAL: way.signal,
+            semconv.TELEMETRY_SINK: way.sink,
+            semconv.TELEMETRY_REASON: way.reason,
+        }
+        yield Observation(number, attributes)

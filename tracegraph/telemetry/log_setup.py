@@ -77,7 +77,8 @@ class LogPipeline:
             _logs.set_logger_provider(provider)
         use_logger_provider(self._given)
         for key, make in planned.items():
-            self._processors[key] = _batched(make())
+            exporter = make()
+            self._processors[key] = _batched(exporter, type(exporter).__name__ if key.startswith("exporter ") else key)
             provider.add_log_record_processor(self._processors[key])
 
     def force_flush(self, timeout_ms: int) -> bool:
@@ -116,9 +117,9 @@ def _exporter_class(name: str) -> Any:
     raise InvalidInputError(f"{_VARIABLE} names {name!r}, which is no installed log exporter; known: {', '.join(known)}")
 
 
-def _batched(exporter: Any) -> BatchLogRecordProcessor:
+def _batched(exporter: Any, name: str) -> BatchLogRecordProcessor:
     """Return a batch processor; the ``OTEL_BLRP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"))
+    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"), "logs", name)
     return _CountingProcessor(_CountingExporter(exporter, count), count)
 
 

@@ -101,6 +101,8 @@ class MetricsObserver:
         outcome: Attributes = {}
         if event.status in {"failed", "step_limit"} and is_failure(event.error):
             outcome[semconv.ERROR_TYPE] = error_type(event.error)
+        if event.dropped and (run := self._runs.get(event.run_id)) is not None:
+            self._instruments.stream_dropped.add(event.dropped, run.attributes, run.context)
         self._end_run(event.run_id, event.status, event.at_ns, outcome)
 
     def _end_run(self, run_id: UUID, status: str, at_ns: int, outcome: Attributes) -> None:

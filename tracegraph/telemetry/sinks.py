@@ -14,8 +14,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
+from tracegraph.telemetry.counted_spans import CountingProcessor
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.store_sink import store_processor
+from tracegraph.telemetry.store_sink import STORE, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -28,7 +29,6 @@ __all__ = [
     "queue_size",
 ]
 
-STORE: Final = "tracegraph_sqlite"
 CONSOLE: Final = "tracegraph_console"
 
 _OURS: Final = {STORE: SQLiteSpanExporter, CONSOLE: ConsoleTreeExporter}
@@ -83,7 +83,7 @@ def make_sinks(
     classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
     sinks = [_sink(key, cls, path) for key, cls in classes.items()]
     own = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
-    sinks.extend(Sink(key, _batched(exporter)) for key, exporter in own if key not in present)
+    sinks.extend(Sink(key, _batched(exporter, type(exporter).__name__)) for key, exporter in own if key not in present)
     return sinks
 
 
@@ -93,17 +93,13 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
-    return Sink(key, _batched(cls()))
+    return Sink(key, _batched(cls(), key))
 
 
-def _batched(exporter: SpanExporter) -> BatchSpanProcessor:
+def _batched(exporter: SpanExporter, name: str) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
-    return _CountingProcessor(
-        _CountingExporter(exporter, count),
-        count,
-        max_queue_size=count.capacity,
-    )
+    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"), "traces", name)
+    return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity)
 
 
 def queue_size(variable: str) -> int:
@@ -112,21 +108,6 @@ def queue_size(variable: str) -> int:
         return int(os.environ[variable])
     except (KeyError, ValueError):
         return _QUEUE_SIZE
-
-
-class _CountingProcessor(BatchSpanProcessor):
-    def __init__(self, exporter: SpanExporter, count: BatchCount, **options: Any) -> None:
-        super().__init__(exporter, **options)
-        self._count = count
-
-    def on_end(self, span: ReadableSpan) -> None:
-        if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
-            self._count.put()
-        super().on_end(span)
-
-    def shutdown(self) -> None:
-        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
-        self._count.close()
 
 
 class _CountingExporter(SpanExporter):

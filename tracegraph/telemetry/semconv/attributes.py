@@ -208,6 +208,9 @@ _CALL: Final = (
 _METRIC: Final = (
     _genai(names.MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
+    _ours(names.TELEMETRY_SIGNAL, "string", "What was lost.", values=("traces", "logs")),
+    _ours(names.TELEMETRY_SINK, "string", "Where it would have gone: an exporter's name, or class if a program made it itself."),
+    _ours(names.TELEMETRY_REASON, "string", "Too slow an exporter, or one that failed.", values=("queue_full", "export_failed")),
 )
 
 _OPENINFERENCE: Final = (

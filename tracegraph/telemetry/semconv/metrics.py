@@ -124,4 +124,23 @@ _OF_CALLS: Final = (
     ),
 )
 
-METRICS: Final = (*_OF_RUNS, *_OF_CALLS)
+_OF_LOSSES: Final = (
+    Metric(
+        names.METRIC_STREAM_DROPPED,
+        "counter",
+        "{part}",
+        "Parts that slow readers of streams lost, counted when the run ends.",
+        "tracegraph",
+        _WORKFLOW,
+    ),
+    Metric(
+        names.METRIC_TELEMETRY_DROPPED,
+        "counter",
+        "{item}",
+        "Spans and log records that the process is known to have lost on their way out.",
+        "tracegraph",
+        required(names.TELEMETRY_SIGNAL, names.TELEMETRY_SINK, names.TELEMETRY_REASON),
+    ),
+)
+
+METRICS: Final = (*_OF_RUNS, *_OF_CALLS, *_OF_LOSSES)

@@ -239,11 +239,17 @@ METRIC_TASK_RETRIES: Final = "tracegraph.task.retries"
 METRIC_CACHE_LOOKUPS: Final = "tracegraph.cache.lookups"
 METRIC_CHECKPOINT_DURATION: Final = "tracegraph.checkpoint.duration"
 METRIC_INTERRUPTS: Final = "tracegraph.interrupts"
+METRIC_STREAM_DROPPED: Final = "tracegraph.stream.dropped_parts"
+METRIC_TELEMETRY_DROPPED: Final = "tracegraph.telemetry.dropped"
 
 # Attributes that only metrics have.
 MODALITY: Final = "gen_ai.token.modality"
 NESTED: Final = "tracegraph.nested"
 """True on what is measured of a run inside another; else absent."""
+
+TELEMETRY_SIGNAL: Final = "tracegraph.telemetry.signal"
+TELEMETRY_SINK: Final = "tracegraph.telemetry.sink"
+TELEMETRY_REASON: Final = "tracegraph.telemetry.reason"
 
 # What a process that died left open. The embedded store writes these when it finds that process dead.
 SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
