@@ -47,8 +47,7 @@ def _used(name: str, description: str) -> Metric:
 
 
 def _calls(name: str, unit: str, description: str) -> Metric:
-    uses = (*_OF_A_RUN, *required(names.RUN_STATUS), *_FAILED)
-    return Metric(name, "histogram", unit, description, "proposal", uses, _CALLS)
+    return Metric(name, "histogram", unit, description, "proposal", _OF_A_RUN, _CALLS)
 
 
 _OF_RUNS: Final = (
