@@ -210,7 +210,12 @@ _METRIC: Final = (
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
     _ours(names.TELEMETRY_SIGNAL, "string", "What was lost.", values=("traces", "logs")),
     _ours(names.TELEMETRY_SINK, "string", "Where it would have gone: an exporter's name, or class if a program made it itself."),
-    _ours(names.TELEMETRY_REASON, "string", "Too slow an exporter, or one that failed.", values=("queue_full", "export_failed")),
+    _ours(
+        names.TELEMETRY_REASON,
+        "string",
+        "Too slow an exporter, or one that failed; the others are the spool's.",
+        values=("queue_full", "export_failed", "spool_full", "too_large", "refused", "rejected"),
+    ),
 )
 
 _OPENINFERENCE: Final = (
