@@ -98,10 +98,10 @@ class CallMeasure:
     def _record_tokens(self, answer: Attributes, attributes: Attributes) -> None:
         # Answers tell totals, and not always of which modality they are.
         with_modality = {**attributes, semconv.MODALITY: "unknown"}
-        for name, counter in self._instruments.usage.items():
+        for name, tally in self._instruments.usage.items():
             count = answer.get(name)
             if isinstance(count, int) and count > 0:
-                counter.add(count, with_modality, self.context)
+                tally.add(count, with_modality)
         for name, histogram in self._instruments.operation_tokens.items():
             count = answer.get(name)
             if isinstance(count, int) and count >= 0:
