@@ -14,13 +14,10 @@ from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, Retrieval
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
-from tracegraph.telemetry.model_calls import model_answer, model_request
+from tracegraph.telemetry.model_calls import model_named, model_used
 from tracegraph.telemetry.open_spans import Attributes
 
 __all__ = ["CallMeasure", "RunMeasure", "TaskMeasure", "outcome_of"]
-
-_REQUEST = (semconv.OPERATION_NAME, semconv.PROVIDER_NAME, semconv.REQUEST_MODEL)
-"""What of a model call's span names the kind of call, and not the one call."""
 
 
 def outcome_of(error: BaseException | None) -> Attributes:
@@ -61,8 +58,7 @@ class CallMeasure:
         """Begin to measure a call made in the graph and node that *around* names."""
         match event:
             case ModelStarted():
-                _, _, asked = model_request(event)
-                attributes = around | {name: asked[name] for name in _REQUEST if name in asked}
+                attributes = around | model_named(event)
             case RetrievalStarted():
                 attributes = around | {semconv.OPERATION_NAME: semconv.RETRIEVAL}
             case MemoryStarted():
@@ -84,7 +80,7 @@ class CallMeasure:
     def close(self, at_ns: int, outcome: Attributes, response: object = None) -> None:
         """Record how long the call took and, of a model's *response*, what it used."""
         attributes, context = self._attributes, self.context
-        answer = model_answer(response) if response is not None else {}
+        answer = model_used(response) if response is not None else {}
         if (model := answer.get(semconv.RESPONSE_MODEL)) is not None:
             attributes = {**attributes, semconv.RESPONSE_MODEL: model}
         if answer:
