@@ -13,6 +13,7 @@ from typing import Any, Final, TypedDict
 
 from benchmarks.case import Case, load
 from benchmarks.graphs import fan_out, loop
+from benchmarks.models import langchain_model
 
 __all__ = ["SHAPES", "Shape"]
 
@@ -91,11 +92,31 @@ def _model_calls(lib: Any, size: int, is_async: bool, *, chunks: int) -> Case:
     return Case(builder.compile(), {"n": 0}, size)
 
 
+def _langchain_model(lib: Any, size: int, is_async: bool) -> Case:
+    """Build a loop whose steps each read an answer of :data:`CHUNKS` pieces from LangChain's own model class."""
+    ask: Any = langchain_model(lib, CHUNKS, is_async)
+
+    def call(state: Turns) -> Turns:
+        ask(state)
+        return {"n": state["n"] + 1}
+
+    async def acall(state: Turns) -> Turns:
+        await ask(state)
+        return {"n": state["n"] + 1}
+
+    builder = lib.StateGraph(Turns)
+    builder.add_node("call", acall if is_async else call)
+    builder.add_edge(lib.START, "call")
+    builder.add_conditional_edges("call", lambda state: "call" if state["n"] < size else lib.END)
+    return Case(builder.compile(), {"n": 0}, size)
+
+
 SHAPES: Final = (
     Shape("loop", "step", 1000, 1, loop),
     Shape("fan-out 100", "task", 100, 5, fan_out),
     Shape("one step", "run", 1, 300, loop),
     Shape("model calls", "call", CALLS, 20, partial(_model_calls, chunks=0)),
-    Shape("streamed answers", "call", CALLS, 10, partial(_model_calls, chunks=CHUNKS)),
+    Shape("LangChain's model", "call", CALLS, 3, _langchain_model),
+    Shape("chunks alone", "call", CALLS, 10, partial(_model_calls, chunks=CHUNKS)),
     Shape("loop on SQLite", "step", 200, 2, loop, has_saver=True),
 )

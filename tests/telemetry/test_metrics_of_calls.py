@@ -159,8 +159,8 @@ def test_streamed_answer_is_measured_chunk_by_chunk(measured: Measured, spans: A
 
 
 def test_exemplars_of_calls_name_the_calls_spans(measured: Measured, spans: Any, colour: Colour) -> None:
-    """Chunks and tokens included."""
-    colour.invoke(agent(lambda: model(chunks=2), tool), {})
+    """Chunks and tokens included, however many: no exemplar is of the task's span, in which the chunks come."""
+    colour.invoke(agent(lambda: model(chunks=20), tool), {})
 
     chat, lookup = (spans.one(name).context.span_id for name in ("chat m", "execute_tool lookup"))
     found = {point.name: {exemplar.span_id for exemplar in point.exemplars} for point in measured.all()}

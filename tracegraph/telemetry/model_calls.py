@@ -45,8 +45,8 @@ def model_request(event: ModelStarted) -> tuple[str, SpanKind, Attributes]:
         given = next((value for key in keys if (value := asked.get(key, metadata.get(f"ls_{key}"))) is not None), None)
         if (value := read(given)) is not None:
             attributes[name] = value
-    name = f"{attributes[semconv.OPERATION_NAME]} {attributes.get(semconv.REQUEST_MODEL) or event.name}"
-    return name, SpanKind.CLIENT, attributes
+    named = str(attributes[semconv.OPERATION_NAME]), str(attributes.get(semconv.REQUEST_MODEL, event.name))
+    return " ".join(named), SpanKind.CLIENT, attributes
 
 
 def _asked(event: ModelStarted) -> Mapping[str, Any]:

@@ -5,10 +5,12 @@ The times are those of the events that start and end the spans, so a span and it
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram
+from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
 from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
 from tracegraph.telemetry import semconv
@@ -18,6 +20,9 @@ from tracegraph.telemetry.model_calls import model_named, model_used
 from tracegraph.telemetry.open_spans import Attributes
 
 __all__ = ["CallMeasure", "RunMeasure", "TaskMeasure", "outcome_of"]
+
+_NO_SPAN: Final = set_span_in_context(INVALID_SPAN, Context())
+"""An empty context would be taken for none, and the current span for the measurement's."""
 
 
 def outcome_of(error: BaseException | None) -> Attributes:
@@ -34,7 +39,10 @@ def outcome_of(error: BaseException | None) -> Attributes:
 class CallMeasure:
     """An open call of a model, tool, retriever or store."""
 
-    __slots__ = ("_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_started_ns", "context")
+    __slots__ = (
+        "_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_longest_gap_ns", "_started_ns",
+        "context",
+    )  # fmt: skip
 
     def __init__(
         self, duration: Histogram, attributes: Attributes, at_ns: int, context: Context, instruments: Instruments
@@ -46,6 +54,7 @@ class CallMeasure:
         self._started_ns = at_ns
         self._first_chunk_ns = 0
         self._last_chunk_ns = 0
+        self._longest_gap_ns = -1
 
     @classmethod
     def open(
@@ -70,12 +79,17 @@ class CallMeasure:
 
     def chunk(self, event: ModelToken) -> None:
         """Measure the time since the chunk before; the first one waits for the call's end, which tells more of it."""
+        at_ns = event.at_ns
         if self._first_chunk_ns == 0:
-            self._first_chunk_ns = event.at_ns
+            self._first_chunk_ns = at_ns
         else:
-            gap_s = (event.at_ns - self._last_chunk_ns) / 1e9
-            self._instruments.time_per_output_chunk.record(gap_s, self._attributes, self.context)
-        self._last_chunk_ns = event.at_ns
+            gap_ns = at_ns - self._last_chunk_ns
+            context = _NO_SPAN
+            if gap_ns > self._longest_gap_ns:
+                # Exemplars are of the slow ones: to keep one of each costs a fifth of the whole measurement.
+                self._longest_gap_ns, context = gap_ns, self.context
+            self._instruments.time_per_output_chunk.record(gap_ns / 1e9, self._attributes, context)
+        self._last_chunk_ns = at_ns
 
     def close(self, at_ns: int, outcome: Attributes, response: object = None) -> None:
         """Record how long the call took and, of a model's *response*, what it used."""
