@@ -32,12 +32,18 @@ QUEUE_SIZE: Final = 1 << 17
 
 
 class _NoSpans(SpanExporter):
+    count = 0
+
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.count += len(spans)
         return SpanExportResult.SUCCESS
 
 
 class _NoRecords(LogRecordExporter):
+    count = 0
+
     def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
+        self.count += len(batch)
         return LogRecordExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 10_000) -> bool:
@@ -48,7 +54,10 @@ class _NoRecords(LogRecordExporter):
 
 
 class _NoMetrics(MetricExporter):
+    count = 0
+
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
+        self.count += sum(len(scope.metrics) for resource in metrics_data.resource_metrics for scope in resource.scope_metrics)
         return MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -63,11 +72,12 @@ class Providers:
 
     def __init__(self) -> None:
         self._tracers = {sampler: TracerProvider(sampler=sampler) for sampler in (ALWAYS_OFF, ALWAYS_ON)}
+        self._spans, self._metrics, self._records = _NoSpans(), _NoMetrics(), _NoRecords()
         for provider in self._tracers.values():
-            provider.add_span_processor(BatchSpanProcessor(_NoSpans(), max_queue_size=QUEUE_SIZE))
-        self._meter = MeterProvider([PeriodicExportingMetricReader(_NoMetrics())])
+            provider.add_span_processor(BatchSpanProcessor(self._spans, max_queue_size=QUEUE_SIZE))
+        self._meter = MeterProvider([PeriodicExportingMetricReader(self._metrics)])
         self._logger = LoggerProvider()
-        self._logger.add_log_record_processor(BatchLogRecordProcessor(_NoRecords(), max_queue_size=QUEUE_SIZE))
+        self._logger.add_log_record_processor(BatchLogRecordProcessor(self._records, max_queue_size=QUEUE_SIZE))
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +98,11 @@ class Providers:
         """Wait until nothing is left to export, so that the next measurement does not pay for it."""
         for provider in self._all():
             provider.force_flush()
+
+    @property
+    def exported(self) -> tuple[int, int, int]:
+        """How many spans, metrics (each time they are read) and log records were thrown away so far."""
+        return self._spans.count, self._metrics.count, self._records.count
 
     def _all(self) -> tuple[Any, ...]:
         return (*self._tracers.values(), self._meter, self._logger)

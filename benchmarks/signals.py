@@ -23,6 +23,8 @@ from benchmarks.clocks import Clocks
 from benchmarks.signal_cases import SHAPES
 from benchmarks.signal_providers import MODES, Providers
 
+__all__ = ["run_case"]
+
 Samples = dict[str, list[float]]
 """Microseconds per unit, by mode."""
 
@@ -82,14 +84,19 @@ def _measure(case: Case, colour: str, runs: int, providers: Providers, mode: str
     providers.use(mode)
     gc.collect()
     began = Clocks.now()
+    run_case(case, colour, runs)
+    took = began.passed()
+    providers.flush()
+    return took
+
+
+def run_case(case: Case, colour: str, runs: int) -> None:
+    """Run a graph so often, each time on a thread of its own."""
     if colour == "sync":
         for _ in range(runs):
             case.graph.invoke(case.input, _config())
     else:
         asyncio.run(_arun(case, runs))
-    took = began.passed()
-    providers.flush()
-    return took
 
 
 async def _arun(case: Case, runs: int) -> None:
