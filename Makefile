@@ -16,7 +16,7 @@ TRACEGRAPH_TEST_PROMETHEUS ?= $(shell command -v prometheus)
 LOG ?=
 
 .DEFAULT_GOAL := help
-.PHONY: .prometheus help demo test test-otlp check cover bench mutants crash chaos soak clean
+.PHONY: .prometheus help demo test test-otlp check cover bench bench-signals mutants crash chaos soak clean
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +55,9 @@ cover: $(VENV)/.dev ## run the tests and require full coverage of the deciding r
 
 bench: $(VENV)/.bench ## compare with langgraph, alternating
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-signals: $(VENV)/.bench ## what traces, metrics and log records cost a run, alternating
+	@$(BIN)/python -m benchmarks.signals $(ARGS)
 
 mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
 	$(BIN)/python -m tests.mutants $(ARGS)

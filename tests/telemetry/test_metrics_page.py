@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY, generate_latest
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.instruments import Instruments
 from tracegraph.telemetry.losses import BatchCount
+from tracegraph.telemetry.tallies import Tally
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
 LABELS = {value.replace(".", "_") for value in vars(semconv).values() if isinstance(value, str)}
@@ -41,6 +42,8 @@ def test_queries_ask_for_series_that_there_are() -> None:
                 instrument.add(1)
             elif isinstance(instrument, Histogram):
                 instrument.record(1)
+            elif isinstance(instrument, Tally):
+                instrument.add(1, {})
     count = BatchCount(1, "traces", "otlp")
     series = set(re.findall(r"^(\w+)", generate_latest(REGISTRY).decode(), re.MULTILINE))
     provider.shutdown()

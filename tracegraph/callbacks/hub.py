@@ -108,10 +108,16 @@ class Hub:
         for observer in observers:
             self.wants |= observer.wants
 
-    def add(self, observer: Observer) -> None:
-        """Let *observer* see the events published from now on, once each however often it is added."""
+    def add(self, *observers: Observer) -> None:
+        """Let *observers* see the events published from now on, once each however often they are added."""
+        if not observers:
+            return
         with self._lock:
-            self._set((*(o for o in self._observers if o is not observer), observer))
+            all_of_them = {id(observer): observer for observer in self._observers}
+            for observer in observers:
+                all_of_them.pop(id(observer), None)
+                all_of_them[id(observer)] = observer
+            self._set(tuple(all_of_them.values()))
 
     def remove(self, observer: Observer) -> None:
         """Take *observer* off."""

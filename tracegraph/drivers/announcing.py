@@ -10,12 +10,12 @@ from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
-    from tracegraph.callbacks.hub import Hub, Observer
+    from tracegraph.callbacks.hub import Observer
     from tracegraph.drivers.launch import ObserverFactory
     from tracegraph.drivers.run import Run
     from tracegraph.engine.settings import Begin
 
-__all__ = ["add_all", "publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
+__all__ = ["publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
@@ -43,12 +43,6 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
         launch.workflow_name,
         launch.topology.trace_policies,
     )
-
-
-def add_all(hub: Hub, observers: Sequence[Observer]) -> None:
-    """Let all of them see the events published from now on."""
-    for observer in observers:
-        hub.add(observer)
 
 
 def start_telemetry(factory: ObserverFactory, started: RunStarted) -> tuple[Sequence[Observer], Callable[[], None] | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Tracer
+from opentelemetry.trace import Span, SpanKind, Tracer, set_span_in_context
 from opentelemetry.util.types import AttributeValue
 
 from tracegraph.events import (
@@ -43,7 +43,7 @@ CUT_SHORT = "error"
 class Call:
     """One open call of a model, tool, retriever or store, and its span."""
 
-    __slots__ = ("chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id", "usage")
+    __slots__ = ("_context", "chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id", "usage")
 
     def __init__(self, span: Span, task_id: str, started_ns: int, options: TelemetryOptions = DEFAULT_OPTIONS) -> None:
         self.span = span
@@ -54,6 +54,13 @@ class Call:
         self.first_chunk_ns = 0
         self.usage: dict[str, int] = {}
         """Token counts of the pieces so far: providers send them with the last one, or some with the first."""
+        self._context: Context | None = None
+
+    def context(self, around: Context) -> Context:
+        """Return *around*, the run's context, with this call's span as the current one; made once for all who ask."""
+        if self._context is None:
+            self._context = set_span_in_context(self.span, around)
+        return self._context
 
     @classmethod
     def open(

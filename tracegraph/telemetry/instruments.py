@@ -12,6 +12,7 @@ from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Ob
 
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.losses import process_losses
+from tracegraph.telemetry.tallies import Tally
 
 __all__ = ["CALL_SECONDS", "SAVE_SECONDS", "TOKENS", "WORKFLOW_CALLS", "WORKFLOW_SECONDS", "Instruments"]
 
@@ -36,8 +37,12 @@ class Instruments:
         self._of_losses()
 
     def _of_runs(self) -> None:
-        self.runs_active = self._meter.create_up_down_counter(
-            semconv.METRIC_RUNS_ACTIVE, "{run}", "Runs that have begun and not ended."
+        self.runs_active = Tally()
+        self._meter.create_observable_up_down_counter(
+            semconv.METRIC_RUNS_ACTIVE,
+            unit="{run}",
+            description="Runs that have begun and not ended.",
+            callbacks=[self.runs_active.read],
         )
         self.workflow_duration = self._seconds(
             semconv.METRIC_WORKFLOW_DURATION, "Duration of a run, from its start to its end or pause.", WORKFLOW_SECONDS
@@ -93,8 +98,8 @@ class Instruments:
             ),
         }
         """By the name of the span's attribute that holds the same count, as the next one."""
-        self.usage: dict[str, Counter] = {
-            attribute: self._counter(name, "{token}", description)
+        self.usage: dict[str, Tally] = {
+            attribute: self._tally(name, "{token}", description)
             for attribute, name, description in (
                 (semconv.USAGE_INPUT_TOKENS, semconv.METRIC_USAGE_INPUT_TOKENS, "Input tokens, cached ones included."),
                 (semconv.USAGE_OUTPUT_TOKENS, semconv.METRIC_USAGE_OUTPUT_TOKENS, "Output tokens, those of reasoning included."),
@@ -135,6 +140,11 @@ class Instruments:
 
     def _counter(self, name: str, unit: str, description: str) -> Counter:
         return self._meter.create_counter(name, unit, description)
+
+    def _tally(self, name: str, unit: str, description: str) -> Tally:
+        tally = Tally()
+        self._meter.create_observable_counter(name, unit=unit, description=description, callbacks=[tally.read])
+        return tally
 
 
 def _telemetry_lost(_: CallbackOptions) -> Iterator[Observation]:

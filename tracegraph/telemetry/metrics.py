@@ -86,7 +86,7 @@ class MetricsObserver:
     def _begin(self, event: events.RunStarted, *, is_nested: bool) -> None:
         run = RunMeasure(event, self._context_of(event.run_id), is_nested=is_nested)
         self._runs[event.run_id] = run
-        self._instruments.runs_active.add(1, run.of_run(), run.context)
+        self._instruments.runs_active.add(1, run.of_run())
 
     def _run_started(self, event: events.RunStarted) -> None:
         if event.run_id in self._runs or not self._runs or event.parent_run_id is None:
@@ -119,7 +119,7 @@ class MetricsObserver:
         self._end_superstep(run, "stopped", at_ns)
         attributes = run.of_run()
         instruments, context = self._instruments, run.context
-        instruments.runs_active.add(-1, attributes, context)
+        instruments.runs_active.add(-1, attributes)
         ended = {**attributes, semconv.RUN_STATUS: status, **outcome}
         instruments.workflow_duration.record((at_ns - run.started_ns) / 1e9, ended, context)
         if run.inference_calls or run.tool_calls:

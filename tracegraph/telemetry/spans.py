@@ -419,7 +419,7 @@ class SpanObserver(SpanLookup):
         owner = task or run
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
-        context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
+        context = self._context_below(run, task) if caller is None else caller.context(run.context)
         call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id, self._options)
         if self._content is not None:
             self._content.call_started(event, call.span)
