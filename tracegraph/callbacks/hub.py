@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
 from tracegraph.events import CALL_KINDS, AttemptStarted, Event, ObserverFailed, TaskStarted
+from tracegraph.events.waits import AskedAt
 
 __all__ = ["Hub", "Observer", "ScopedObserver"]
 
@@ -52,6 +53,7 @@ class Hub:
         "_seq",
         "_table",
         "answers",
+        "asked",
         "fatal",
         "gates",
         "handler_lock",
@@ -71,6 +73,8 @@ class Hub:
         self._awaitables: list[Awaitable[None]] = []
         self.answers: dict[str, Any] = dict(answers or {})
         """Answers of this invocation, by interrupt id."""
+        self.asked: dict[str, AskedAt] = {}
+        """When and where questions were first asked, by interrupt id: those the runs go on from, and those they ask."""
         self.fatal: BaseException | None = None
         """What an observer with ``raise_error`` raised; the run fails with it."""
         self.is_stopping = False

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted
+from tracegraph.events.waits import waits_for
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def publish_resumed(run: Run, begin: Begin, links: tuple[str, ...]) -> None:
     """Publish what the run goes on from, and the spans it links to."""
     if (saved := begin.saved) is not None:
         step, checkpoint_id = saved.metadata.get("step", -1), saved.checkpoint["id"]
-        run.hub.publish(Resumed(run.run_id, run.ns, step, run.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
+        answered, now_ns = tuple(begin.answers), run.hub.now_ns()
+        waits = waits_for(answered, run.hub.asked, now_ns)
+        run.hub.publish(Resumed(run.run_id, run.ns, step, now_ns, checkpoint_id, answered, links, waits))
 
 
 def publish_starved_joins(run: Run) -> None:

@@ -30,6 +30,7 @@ from tracegraph.events.calls import (
     ToolEnded,
     ToolStarted,
 )
+from tracegraph.events.waits import Wait
 from tracegraph.records import Write
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ __all__ = [
     "ToolStarted",
     "TurnTaken",
     "UnknownKeyIgnored",
+    "Wait",
     "every_kind",
     "kinds",
 ]
@@ -292,6 +294,8 @@ class CheckpointSaved(BaseEvent):
     source: str
     changed: tuple[str, ...]
     error: BaseException | None
+    written_bytes: int | None = None
+    """What the saver wrote for it; None where it does not tell, or has no bytes."""
 
 
 @dataclass(slots=True)
@@ -337,6 +341,8 @@ class Resumed(BaseEvent):
     checkpoint_id: str | None
     interrupt_ids: tuple[str, ...]
     links: tuple[str, ...]
+    waits: tuple[Wait, ...] = ()
+    """For each of these questions, in the same order, how long it waited for this answer."""
 
 
 @dataclass(slots=True)

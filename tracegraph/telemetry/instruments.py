@@ -22,6 +22,10 @@ CALL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.1
 WORKFLOW_SECONDS: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)
 WORKFLOW_CALLS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 TOKENS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+WAIT_SECONDS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 259200.0, 604800.0)
+"""Answers to questions: at once, or after a week."""
+
+SAVE_BYTES: Final = (256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456)
 SAVE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Saves of checkpoints; the conventions have no word for these. A local file takes less than a millisecond."""
 
@@ -75,6 +79,15 @@ class Instruments:
         self.interrupts = self._counter(
             semconv.METRIC_INTERRUPTS, "{interrupt}", "Questions that nodes paused their run for, and breakpoints reached."
         )
+        self.interrupt_wait = self._seconds(
+            semconv.METRIC_INTERRUPT_WAIT, "Time from a question's being asked to the resume that answers it.", WAIT_SECONDS
+        )
+        self.checkpoint_size = self._meter.create_histogram(
+            semconv.METRIC_CHECKPOINT_SIZE,
+            "By",
+            "Bytes written for a checkpoint, by savers that tell.",
+            explicit_bucket_boundaries_advisory=SAVE_BYTES,
+        )
 
     def _of_calls(self) -> None:
         self.tool_duration = self._seconds(semconv.METRIC_TOOL_DURATION, "Duration of a tool call.")
@@ -89,6 +102,10 @@ class Instruments:
         )
 
     def _of_tokens(self) -> None:
+        self.token_usage = self._tokens(
+            semconv.METRIC_TOKEN_USAGE,
+            "Tokens of a model call by type, in place of the other token metrics under the 1.41 conventions.",
+        )
         self.operation_tokens: dict[str, Histogram] = {
             semconv.USAGE_INPUT_TOKENS: self._tokens(
                 semconv.METRIC_OPERATION_INPUT_TOKENS, "Input tokens of a model call, cached ones included."

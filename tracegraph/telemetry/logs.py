@@ -22,6 +22,7 @@ from tracegraph.telemetry.failure import error_type, exception_attributes, is_fa
 from tracegraph.telemetry.losses import lost_so_far
 from tracegraph.telemetry.mirroring import has_state_records
 from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry.run_usage import RunUsage
 
 if TYPE_CHECKING:
     from tracegraph.telemetry.spans import SpanObserver
@@ -56,6 +57,7 @@ class LogsObserver:
     def __init__(self, logger: Logger, context: Context | None, spans: SpanObserver | None) -> None:
         self._emit = logger.emit
         self._spans = spans
+        self._usage = RunUsage() if spans is None else spans.usage
         # Asked here, in the caller's context: events are published from wherever a node runs.
         self._root = context if context is not None else get_current()
         self._root_id: UUID | None = None
@@ -122,7 +124,7 @@ class LogsObserver:
         if has_failed and event.error is not None:
             attributes |= _failure(event.error)
         if event.run_id == self._root_id:
-            attributes |= self._gaps()
+            attributes |= self._gaps() | self._usage.attributes()
         body = f"{'run' if run is None else run.name} ended: {event.status}"
         try:
             self._record(semconv.RUN_ENDED_EVENT, _ERROR if has_failed else _INFO, event, body, attributes)
@@ -199,6 +201,8 @@ class LogsObserver:
         }
         if event.parent_id is not None:
             attributes[semconv.CHECKPOINT_PARENT_ID] = event.parent_id
+        if event.written_bytes is not None:
+            attributes[semconv.CHECKPOINT_BYTES] = event.written_bytes
         if event.error is None:
             self._record(semconv.CHECKPOINT_SAVED_EVENT, _DEBUG, event, "checkpoint saved", attributes, context=context)
             return
@@ -255,10 +259,14 @@ class LogsObserver:
     # -- calls of models, tools, retrievers, stores
 
     def _call_started(self, event: CallStarted) -> None:
+        if self._spans is None:  # else that has counted it
+            self._usage.started(event)
         self._calls[event.call_id] = event, self._context_of(event.run_id, event.task_id, event.call_id)
 
     def _call_ended(self, event: CallEnded) -> None:
         # The place for gen_ai.client.inference.operation.details, which carries content: both ends are at hand here.
+        if self._spans is None:
+            self._usage.ended(event)
         started, context = self._calls.pop(event.call_id, (None, None))
         if not is_failure(event.error):
             return

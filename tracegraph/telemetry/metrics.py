@@ -21,8 +21,9 @@ from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import CallEnded, CallStarted
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
-from tracegraph.telemetry.open_measures import CallMeasure, RunMeasure, TaskMeasure, outcome_of
+from tracegraph.telemetry.open_measures import CallMeasure, RunMeasure, TaskMeasure, of_wait, outcome_of
 from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry.options import current_options
 from tracegraph.telemetry.spans import SpanObserver
 
 __all__ = ["MetricsObserver"]
@@ -39,7 +40,6 @@ class MetricsObserver:
             events.BranchStarted,
             events.BranchEnded,
             events.CheckpointReached,
-            events.Resumed,  # how long the answer was waited for cannot be told: no time is stored beside a question
             events.ErrorHandled,
             events.Drained,
             events.TurnTaken,
@@ -58,6 +58,9 @@ class MetricsObserver:
         self._context = context
         self._root_id: UUID | None = None
         self._runs: dict[UUID, RunMeasure] = {}
+        self._options = current_options()
+        self._answered: set[str] = set()
+        """Ids of the questions whose wait was recorded: runs inside resume with the same answers."""
         self._asked: set[str] = set()
         """Ids of the questions that were counted: a question passes through every run and task around its node."""
 
@@ -155,6 +158,8 @@ class MetricsObserver:
 
     def _checkpoint_saved(self, event: events.CheckpointSaved) -> None:
         run = self._runs.get(event.run_id)
+        if run is not None and event.written_bytes is not None:
+            self._instruments.checkpoint_size.record(event.written_bytes, run.attributes, run.context)
         started_ns = run.puts.pop(event.checkpoint_id, None) if run is not None else None
         if run is None or started_ns is None:
             return
@@ -240,21 +245,30 @@ class MetricsObserver:
             attributes = {**run.attributes, semconv.INTERRUPT_REASON: event.status}
             self._instruments.interrupts.add(1, attributes, run.context)
 
+    def _resumed(self, event: events.Resumed) -> None:
+        run = self._runs.get(event.run_id)
+        for wait in event.waits if run is not None else ():
+            if wait.seconds is not None and wait.node is not None and wait.interrupt_id not in self._answered:
+                self._answered.add(wait.interrupt_id)
+                self._instruments.interrupt_wait.record(wait.seconds, of_wait(wait), self._context_of(event.run_id))
+
     # -- calls of models, tools, retrievers, stores
 
     def _call_started(self, event: CallStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
+        if isinstance(event, events.ModelStarted):
+            run.inference_calls += 1
+            if self._options.model_spans == "never":
+                return  # whoever makes their spans measures them too: twice would be twice the tokens
+        elif isinstance(event, events.ToolStarted):
+            run.tool_calls += 1
         task = run.tasks.get(event.task_id)
         owner = task or run
         calls = owner.calls = owner.calls or {}
         around = run.attributes if task is None else run.of_node(task.node)
         context = self._context_of(event.run_id, event.task_id, event.call_id)
-        calls[event.call_id] = CallMeasure.open(event, around, context, self._instruments)
-        if isinstance(event, events.ModelStarted):
-            run.inference_calls += 1
-        elif isinstance(event, events.ToolStarted):
-            run.tool_calls += 1
+        calls[event.call_id] = CallMeasure.open(event, around, context, self._instruments, self._options)
 
     def _call_ended(self, event: CallEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
@@ -284,6 +298,7 @@ class MetricsObserver:
         events.CheckpointStarted: _checkpoint_started,
         events.CheckpointSaved: _checkpoint_saved,
         events.Interrupted: _interrupted,
+        events.Resumed: _resumed,
         events.ModelStarted: _call_started,
         events.ModelToken: _model_token,
         events.ModelEnded: _call_ended,

@@ -135,6 +135,16 @@ _RUN: Final = (
     ),
     _ours(names.RESUMED_FROM_CHECKPOINT, "string", "Id of the checkpoint it goes on from."),
     _ours(names.RESUMED_FROM_INTERRUPT, "string[]", "Ids of the questions it brings the answers to."),
+    _ours(names.RESUMED_FROM_WAITED, "double[]", "How long each of these questions waited, from being asked to this run.", "s"),
+    _ours(
+        names.RUN_USAGE_INPUT_TOKENS, "int", "Input tokens of all model calls, runs inside included; cached ones too.", "{token}"
+    ),
+    _ours(names.RUN_USAGE_OUTPUT_TOKENS, "int", "Output tokens of all model calls, those of reasoning included.", "{token}"),
+    _ours(names.RUN_USAGE_CACHE_READ_INPUT_TOKENS, "int", "Of the input tokens, those read from a provider's cache.", "{token}"),
+    _ours(names.RUN_USAGE_CACHE_WRITE_INPUT_TOKENS, "int", "Of the input tokens, those written to such a cache.", "{token}"),
+    _ours(names.RUN_USAGE_REASONING_OUTPUT_TOKENS, "int", "Of the output tokens, those spent on reasoning.", "{token}"),
+    _ours(names.RUN_USAGE_MODEL_CALLS, "int", "How many model calls it made, runs inside included.", "{call}"),
+    _ours(names.RUN_USAGE_TOOL_CALLS, "int", "How many tool calls it made, runs inside included.", "{call}"),
     _ours(names.OBSERVERS_FAILED, "string[]", "Classes of the observers that raised during it."),
     _ours(names.IS_RESUME, "boolean", "Whether the run goes on from a checkpoint."),
     _ours(names.OBSERVER_NAME, "string", "Class of the observer that raised."),
@@ -166,6 +176,7 @@ _SUPERSTEP: Final = (
     _ours(names.CHECKPOINT_NS, "string", "Where the graph stands among nested ones; empty at the root."),
     _ours(names.CHECKPOINT_SOURCE, "string", "What made it.", values=("input", "loop", "update", "fork")),
     _ours(names.CHECKPOINT_CHANGED, "int", "How many channels it stores anew.", "{channel}"),
+    _ours(names.CHECKPOINT_BYTES, "int", "What the saver wrote for it: record, metadata, new values.", "By"),
     _ours(names.STATE_SOURCE, "string", "Where the new state comes from.", values=("loop", "resume", "pending")),
     _ours(names.STATE_CHANGED_COUNT, "int", "How many keys of the state changed.", "{key}"),
     _ours(names.STATE_CHANGED_KEYS, "string[]", "Which keys did."),
@@ -207,6 +218,7 @@ _CALL: Final = (
 
 _METRIC: Final = (
     _genai(names.MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
+    _genai(names.TOKEN_TYPE, "string", "Whether they went in or came out.", values=("input", "output")),
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
     _ours(names.TELEMETRY_SIGNAL, "string", "What was lost.", values=("traces", "logs")),
     _ours(names.TELEMETRY_SINK, "string", "Where it would have gone: an exporter's name, or class if a program made it itself."),

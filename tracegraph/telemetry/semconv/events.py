@@ -25,6 +25,7 @@ _OF_A_SAVE: Final = (
     *required(names.CHECKPOINT_ID, names.CHECKPOINT_SOURCE, names.SUPERSTEP, names.CHECKPOINT_CHANGED),
     *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
 )
+_SAVED: Final = (*_OF_A_SAVE, *when("the saver tells", names.CHECKPOINT_BYTES))
 _EXCEPTION: Final = (*required(names.EXCEPTION_TYPE), *recommended(names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE))
 _FAILED: Final = when("it failed", names.ERROR_TYPE, names.EXCEPTION_TYPE, names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE)
 
@@ -64,6 +65,8 @@ _OF_RUNS: Final = (
             *when("an observer raised", names.OBSERVERS_FAILED),
             *when("the trace is large", names.SUPERSTEPS_COLLAPSED),
             *when("something was lost", names.TELEMETRY_LOST),
+            *when("it is the root and models told their usage", *names.RUN_USAGE_TOKENS),
+            *when("it is the root and models or tools were called", names.RUN_USAGE_MODEL_CALLS, names.RUN_USAGE_TOOL_CALLS),
         ),
     ),
     _mirrored(
@@ -77,7 +80,11 @@ _OF_RUNS: Final = (
     _mirrored(
         names.RUN_RESUMED_EVENT,
         "A run goes on from a checkpoint.",
-        (*recommended(names.RESUMED_FROM_CHECKPOINT), *when("it brings answers", names.RESUMED_FROM_INTERRUPT)),
+        (
+            *recommended(names.RESUMED_FROM_CHECKPOINT),
+            *when("it brings answers", names.RESUMED_FROM_INTERRUPT),
+            *when("it brings answers to questions with a known time", names.RESUMED_FROM_WAITED),
+        ),
     ),
     _mirrored(names.TURN_TAKEN_EVENT, "A run of a graph whose runs take turns has its turn.", required(names.WAITED_S)),
     _mirrored(
@@ -110,7 +117,7 @@ _OF_RUNS: Final = (
         (*_OF_A_RUN, *required(names.OBSERVER_NAME, names.OBSERVED_EVENT, names.ERROR_TYPE), *_EXCEPTION),
         "WARN",
     ),
-    _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _OF_A_SAVE, "DEBUG"),
+    _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _SAVED, "DEBUG"),
     _logged(names.CHECKPOINT_FAILED_EVENT, "A checkpoint could not be stored.", (*_OF_A_SAVE, *_FAILED), "ERROR"),
 )
 

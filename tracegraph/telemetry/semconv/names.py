@@ -91,7 +91,26 @@ RUN_TAGS: Final = "tracegraph.run.tags"
 DURABILITY: Final = "tracegraph.durability"
 RESUMED_FROM_CHECKPOINT: Final = "tracegraph.resumed_from.checkpoint.id"
 RESUMED_FROM_INTERRUPT: Final = "tracegraph.resumed_from.interrupt.id"
+RESUMED_FROM_WAITED: Final = "tracegraph.resumed_from.waited"
+"""Seconds that each of these questions waited, in the same order."""
+
 OBSERVERS_FAILED: Final = "tracegraph.observers.failed"
+
+# Totals of a run and the runs inside it, on the root: not `gen_ai.usage.*`, which a sum over the trace would count twice.
+RUN_USAGE_INPUT_TOKENS: Final = "tracegraph.usage.input_tokens"
+RUN_USAGE_OUTPUT_TOKENS: Final = "tracegraph.usage.output_tokens"
+RUN_USAGE_CACHE_READ_INPUT_TOKENS: Final = "tracegraph.usage.cache_read.input_tokens"
+RUN_USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "tracegraph.usage.cache_write.input_tokens"
+RUN_USAGE_REASONING_OUTPUT_TOKENS: Final = "tracegraph.usage.reasoning.output_tokens"
+RUN_USAGE_MODEL_CALLS: Final = "tracegraph.usage.model_calls"
+RUN_USAGE_TOOL_CALLS: Final = "tracegraph.usage.tool_calls"
+RUN_USAGE_TOKENS: Final = (
+    RUN_USAGE_INPUT_TOKENS,
+    RUN_USAGE_OUTPUT_TOKENS,
+    RUN_USAGE_CACHE_READ_INPUT_TOKENS,
+    RUN_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    RUN_USAGE_REASONING_OUTPUT_TOKENS,
+)
 
 # A superstep and its checkpoint.
 SUPERSTEP: Final = "tracegraph.superstep"
@@ -109,6 +128,9 @@ CHECKPOINT_NS: Final = "tracegraph.checkpoint.ns"
 CHECKPOINT_SOURCE: Final = "tracegraph.checkpoint.source"
 CHECKPOINT_CHANGED: Final = "tracegraph.checkpoint.changed"
 """How many channels the checkpoint stores anew."""
+
+CHECKPOINT_BYTES: Final = "tracegraph.checkpoint.bytes"
+"""What the saver wrote for it; absent where it does not tell."""
 
 CHECKPOINT_STATUS: Final = "tracegraph.checkpoint.status"
 """``unknown`` on a save that the run did not see the end of; else absent."""
@@ -239,6 +261,8 @@ METRIC_TASK_RETRIES: Final = "tracegraph.task.retries"
 METRIC_CACHE_LOOKUPS: Final = "tracegraph.cache.lookups"
 METRIC_CHECKPOINT_DURATION: Final = "tracegraph.checkpoint.duration"
 METRIC_INTERRUPTS: Final = "tracegraph.interrupts"
+METRIC_INTERRUPT_WAIT: Final = "tracegraph.interrupt.wait"
+METRIC_CHECKPOINT_SIZE: Final = "tracegraph.checkpoint.size"
 METRIC_STREAM_DROPPED: Final = "tracegraph.stream.dropped_parts"
 METRIC_TELEMETRY_DROPPED: Final = "tracegraph.telemetry.dropped"
 
@@ -257,8 +281,9 @@ PROCESS_ID: Final = "process.pid"
 """The process that died; a name of the core conventions."""
 
 # The semconv="1.41" profile: what the last released conventions call differently.
-# (`gen_ai.client.token.usage` belongs here too: the metric that was removed since.)
 USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+METRIC_TOKEN_USAGE: Final = "gen_ai.client.token.usage"  # noqa: S105  # no password
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105
 
 # The OpenInference profile.
 OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"
