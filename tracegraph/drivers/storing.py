@@ -80,7 +80,7 @@ def _report(run: Run, saves: Saves, error: BaseException | None, written: Writte
     for action in saves:
         if error is not None or action.is_awaited or run.hub.wants & CheckpointSaved.bit:
             size = written.get(action.checkpoint["id"]) if written and isinstance(action, SaveCheckpoint) else None
-            run.report(SaveEnded(action.order, error, size), will_pop=will_pop)
+            run.report(SaveEnded(action.order, error, size if type(size) is int else None), will_pop=will_pop)
 
 
 def _fail(run: Run, failure: BaseException) -> None:

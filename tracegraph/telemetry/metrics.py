@@ -259,7 +259,7 @@ class MetricsObserver:
             return
         if isinstance(event, events.ModelStarted):
             run.inference_calls += 1
-            if self._options.model_spans == "never":
+            if not self._options.measures_models:
                 return  # whoever makes their spans measures them too: twice would be twice the tokens
         elif isinstance(event, events.ToolStarted):
             run.tool_calls += 1

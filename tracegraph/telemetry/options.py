@@ -10,11 +10,21 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["DEFAULT_OPTIONS", "ModelSpans", "Profile", "Semconv", "TelemetryOptions", "current_options", "use_options"]
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "ModelMetrics",
+    "ModelSpans",
+    "Profile",
+    "Semconv",
+    "TelemetryOptions",
+    "current_options",
+    "use_options",
+]
 
 Profile: TypeAlias = Literal["none", "openinference"]
 Semconv: TypeAlias = Literal["latest", "1.41"]
 ModelSpans: TypeAlias = Literal["always", "never"]
+ModelMetrics: TypeAlias = Literal["with_spans", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +36,22 @@ class TelemetryOptions:
         semconv: the version of the GenAI conventions whose names are used: ``1.41``, the last released one,
             or ``latest``, what has been agreed on since.
         model_spans: ``never`` leaves out the spans of model calls, where an instrumentation of the provider makes them.
+        model_metrics: whether model calls are measured: as long as their spans are made here, or in any case, or not at all.
     """
 
     profile: Profile = "none"
     semconv: Semconv = "latest"
     model_spans: ModelSpans = "always"
+    model_metrics: ModelMetrics = "with_spans"
+
+    @property
+    def measures_models(self) -> bool:
+        """Whether model calls are measured here: an instrumentation that makes their spans mostly measures them too.
+
+        >>> TelemetryOptions(model_spans="never").measures_models
+        False
+        """
+        return self.model_spans == "always" if self.model_metrics == "with_spans" else self.model_metrics == "always"
 
     def changed(self, **given: Any) -> TelemetryOptions:
         """Return these options with those of *given* that are not None.
@@ -39,7 +60,7 @@ class TelemetryOptions:
             InvalidInputError: an option has a value that it cannot have.
 
         >>> TelemetryOptions().changed(semconv="1.41", profile=None)
-        TelemetryOptions(profile='none', semconv='1.41', model_spans='always')
+        TelemetryOptions(profile='none', semconv='1.41', model_spans='always', model_metrics='with_spans')
         """
         given = {name: value for name, value in given.items() if value is not None}
         for name, value in given.items():
@@ -48,7 +69,12 @@ class TelemetryOptions:
         return replace(self, **given)
 
 
-_CHOICES: Final = {"profile": get_args(Profile), "semconv": get_args(Semconv), "model_spans": get_args(ModelSpans)}
+_CHOICES: Final = {
+    "profile": get_args(Profile),
+    "semconv": get_args(Semconv),
+    "model_spans": get_args(ModelSpans),
+    "model_metrics": get_args(ModelMetrics),
+}
 
 DEFAULT_OPTIONS: Final = TelemetryOptions()
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.mirroring import Events, use_events
-from tracegraph.telemetry.options import DEFAULT_OPTIONS, ModelSpans, Profile, Semconv, current_options, use_options
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, ModelMetrics, ModelSpans, Profile, Semconv, current_options, use_options
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ def setup(
     profile: Profile | None = None,
     semconv: Semconv | None = None,
     model_spans: ModelSpans | None = None,
+    model_metrics: ModelMetrics | None = None,
 ) -> Telemetry:
     """Configure where spans, metrics and log records go (see the module's docstring); return the handle to flush and close it.
 
@@ -201,6 +202,8 @@ def setup(
         semconv: ``"1.41"`` uses the names of the last released GenAI conventions rather than the ``"latest"``.
         model_spans: ``"never"`` makes no spans of model calls, where an instrumentation of the provider does;
             ``"always"`` is the default.
+        model_metrics: ``"with_spans"``, the default, measures model calls where their spans are made here; ``"always"``
+            also where they are not, for instrumentations that measure nothing; ``"never"`` does not.
 
     Raises:
         InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_METRICS_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol
@@ -219,7 +222,7 @@ def setup(
         is_ours = target is None or target is _owned
         names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
         options = (DEFAULT_OPTIONS if handle is None else current_options()).changed(
-            profile=profile, semconv=semconv, model_spans=model_spans
+            profile=profile, semconv=semconv, model_spans=model_spans, model_metrics=model_metrics
         )
         # All of it before anything is changed: an unknown name must not leave half a configuration behind.
         present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves

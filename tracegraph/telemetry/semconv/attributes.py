@@ -218,7 +218,7 @@ _CALL: Final = (
 
 _METRIC: Final = (
     _genai(names.MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
-    _genai(names.TOKEN_TYPE, "string", "Whether they went in or came out.", values=("input", "output")),
+    Attribute(names.TOKEN_TYPE, "string", "Whether they went in or came out.", "genai 1.41", values=("input", "output")),
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
     _ours(names.TELEMETRY_SIGNAL, "string", "What was lost.", values=("traces", "logs")),
     _ours(names.TELEMETRY_SINK, "string", "Where it would have gone: an exporter's name, or class if a program made it itself."),

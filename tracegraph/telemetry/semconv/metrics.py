@@ -134,7 +134,7 @@ _OF_CALLS: Final = (
         "histogram",
         "{token}",
         "Tokens of a model call by type, in place of the other token metrics under the 1.41 conventions.",
-        "genai",
+        "genai 1.41",
         (*_OPERATION, *required(names.TOKEN_TYPE)),
         _TOKENS,
     ),
