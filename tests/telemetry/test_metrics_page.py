@@ -50,7 +50,7 @@ def test_queries_ask_for_series_that_there_are() -> None:
     count.close()
 
     queries = re.findall(r"\| `([^`]+)` \|$", PAGE.split("## What to look at")[1].split("\n\n")[1], re.MULTILINE)
-    assert len(queries) == 9
+    assert len(queries) == 10
     for query in queries:
         (name,) = re.findall(r"(?:gen_ai|tracegraph)_\w+(?=\[|\{|\)$)", query)
         assert name in series, query
