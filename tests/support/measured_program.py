@@ -18,6 +18,7 @@ from scripted_models import ScriptedModel
 from tracegraph import START, StateGraph
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.config import get_config, get_stream_writer
+from tracegraph.messages import AIMessage
 from tracegraph.telemetry import setup
 from tracegraph.types import Command, RetryPolicy, Send, interrupt
 
@@ -91,6 +92,18 @@ def lose_parts() -> None:
     list(talker.stream({"said": []}, stream_mode="custom", buffer=(1, "drop_oldest")))
 
 
+def count_tokens_as_released() -> None:
+    """Let a model tell its tokens under the released conventions."""
+
+    def spend(state: State) -> State:
+        (run,) = get_config()["callbacks"].on_chat_model_start({"name": "fake"}, [[]], model="m", provider="openai")
+        run.on_llm_end(AIMessage("x", usage_metadata=SCRIPTED_USAGE))
+        return {}
+
+    setup(semconv="1.41")
+    StateGraph(State).add_node("spend", spend).add_edge(START, "spend").compile(name="released").invoke({"said": []})
+
+
 def fail() -> None:
     """Let a node's error end its run."""
     failing = StateGraph(State).add_node("bad", lambda _: 1 / 0).add_edge(START, "bad").compile(name="failing")
@@ -113,6 +126,7 @@ def main(folder: Path) -> None:
         app.invoke({"said": []}, {"configurable": {"thread_id": f"{THREAD_ID}-2"}}, durability="sync")
         lose_parts()
         fail()
+        count_tokens_as_released()
         snapshots = list(app.get_state_history(config))
         checkpoints = [snapshot.config["configurable"]["checkpoint_id"] for snapshot in snapshots]
         tasks = [task.id for task in chain.from_iterable(snapshot.tasks for snapshot in snapshots)]

@@ -60,8 +60,7 @@ def measured_program(folder: Path) -> Iterator[Running]:
 def prometheus_name(metric: Metric) -> str:
     """Return a metric's name as OpenTelemetry's rules for Prometheus make it; a histogram's series have endings beside."""
     name = metric.name.replace(".", "_")
-    if metric.unit == "s":
-        name += "_seconds"
+    name += {"s": "_seconds", "By": "_bytes"}.get(metric.unit, "")
     return f"{name}_total" if metric.instrument == "counter" else name
 
 

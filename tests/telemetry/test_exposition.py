@@ -65,6 +65,8 @@ def test_what_is_shown_is_what_happened(families: dict[str, Family]) -> None:
 
     assert total(semconv.METRIC_TASK_RETRIES) == 2
     assert total(semconv.METRIC_INTERRUPTS) == 2
+    assert total(semconv.METRIC_INTERRUPT_WAIT) == 1
+    assert total(semconv.METRIC_TOKEN_USAGE) == 2
     assert total(semconv.METRIC_USAGE_REASONING_OUTPUT_TOKENS) == 14
     assert total(semconv.METRIC_TIME_PER_OUTPUT_CHUNK) == 4
     assert total(semconv.METRIC_TOOL_DURATION, error_type="ZeroDivisionError") == 2

@@ -17,6 +17,7 @@ from small_graphs import THREAD, State, chain, parallel, says
 
 from tracegraph.callbacks.hub import Hub
 from tracegraph.checkpoint.memory import InMemorySaver
+from tracegraph.checkpoint.postgres import PostgresSaver
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -35,8 +36,12 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return chosen
 
 
-@pytest.fixture(params=["memory", "bytes", "sqlite"])
+@pytest.fixture(params=["memory", "bytes", "sqlite", "postgres"])
 def saver(request: pytest.FixtureRequest, colour: Colour, tmp_path: Path) -> Iterator[Any]:
+    if request.param == "postgres":
+        with PostgresSaver.from_conn_string(request.getfixturevalue("postgres_url")) as server:
+            yield server
+        return
     if request.param != "sqlite":
         yield InMemorySaver(serde=JsonPlusSerializer() if request.param == "bytes" else None)
         return
@@ -221,8 +226,6 @@ def test_question_asked_anew_in_a_branch_waits_anew(measured: Measured, colour: 
     def paused() -> Any:
         return next(s for s in app.get_state_history(THREAD) if s.next == ("start",))
 
-    if isinstance(saver, AsyncSqliteSaver):
-        pytest.skip("its sync methods are tested elsewhere")
     clock.let_pass(5)
     colour.invoke(app, None, paused().config)
     clock.let_pass(1)

@@ -81,7 +81,6 @@ __all__ = [
     "ToolStarted",
     "TurnTaken",
     "UnknownKeyIgnored",
-    "Wait",
     "every_kind",
     "kinds",
 ]
@@ -287,7 +286,7 @@ class CheckpointStarted(BaseEvent):
 
 @dataclass(slots=True)
 class CheckpointSaved(BaseEvent):
-    """The saver stored the checkpoint, or failed to (``error``)."""
+    """The saver stored the checkpoint, or failed to (``error``). It may tell how many bytes it wrote for it."""
 
     checkpoint_id: str
     parent_id: str | None
@@ -295,7 +294,6 @@ class CheckpointSaved(BaseEvent):
     changed: tuple[str, ...]
     error: BaseException | None
     written_bytes: int | None = None
-    """What the saver wrote for it; None where it does not tell, or has no bytes."""
 
 
 @dataclass(slots=True)
@@ -341,8 +339,7 @@ class Resumed(BaseEvent):
     checkpoint_id: str | None
     interrupt_ids: tuple[str, ...]
     links: tuple[str, ...]
-    waits: tuple[Wait, ...] = ()
-    """For each of these questions, in the same order, how long it waited for this answer."""
+    waits: tuple[Wait, ...] = ()  # of these questions, in the same order
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram
 from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
-from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted, Wait
+from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
+from tracegraph.events.waits import Wait
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
