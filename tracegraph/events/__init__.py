@@ -81,6 +81,7 @@ __all__ = [
     "ToolStarted",
     "TurnTaken",
     "UnknownKeyIgnored",
+    "Wait",
     "every_kind",
     "kinds",
 ]
