@@ -10,7 +10,7 @@ from typing import Final
 from tracegraph.events import ModelEnded, ModelStarted, ToolStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import CallEnded, CallStarted
-from tracegraph.telemetry.model_calls import model_answer
+from tracegraph.telemetry.model_calls import model_used
 from tracegraph.telemetry.open_spans import Attributes
 
 __all__ = ["RunUsage"]
@@ -47,7 +47,7 @@ class RunUsage:
         """Add what a model's answer tells of its tokens."""
         if not isinstance(event, ModelEnded) or event.response is None:
             return
-        answer = model_answer(event.response)
+        answer = model_used(event.response)
         for of_call, of_run in _TOTALS:
             if isinstance(count := answer.get(of_call), int):
                 self._add(of_run, count)
