@@ -18,7 +18,7 @@ from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.correlation import add_run_fields, report_once
 from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
 
-__all__ = ["LogForm", "configure_logs"]
+__all__ = ["LogForm", "check_form", "configure_logs"]
 
 LogForm: TypeAlias = Literal["json", "console"]
 
@@ -47,8 +47,7 @@ def configure_logs(form: LogForm = "json", *, level: int | str = "INFO", stream:
     Raises:
         InvalidInputError: *form* or *level* is unknown.
     """
-    if form not in ("json", "console"):
-        raise InvalidInputError(f"logs are written as 'json' or 'console', not {form!r}")
+    check_form(form)
     number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise InvalidInputError(f"there is no log level {level!r}; known: {', '.join(logging.getLevelNamesMapping())}")
@@ -56,6 +55,12 @@ def configure_logs(form: LogForm = "json", *, level: int | str = "INFO", stream:
     with _Configured.lock:
         _configure_structlog(form, number, out)
         _configure_logging(form, number, out)
+
+
+def check_form(form: LogForm) -> None:
+    """Refuse a form that :func:`configure_logs` refuses, and change nothing."""
+    if form not in ("json", "console"):
+        raise InvalidInputError(f"logs are written as 'json' or 'console', not {form!r}")
 
 
 def _configure_structlog(form: LogForm, level: int, out: TextIO) -> None:

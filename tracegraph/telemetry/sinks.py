@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.store_sink import store_processor
+from tracegraph.telemetry.store_sink import end_abandoned, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -46,6 +48,20 @@ class Sink:
     key: str
     processor: SpanProcessor
     store_path: Path | None = None
+    is_lent: bool = False
+    """The exporter was an argument, so it is its owner's until the sink is in use."""
+
+    def start(self, provider: TracerProvider) -> None:
+        """Feed it the spans of *provider*."""
+        if self.store_path is not None:
+            end_abandoned(self.store_path)
+        provider.add_span_processor(self.processor)
+
+    def discard(self) -> None:
+        """Stop what was made and never started; a lent exporter stays open."""
+        if self.is_lent and isinstance(self.processor, _CountingProcessor):
+            self.processor.release()
+        self.processor.shutdown()
 
 
 def environment_names() -> list[str]:
@@ -62,13 +78,15 @@ def make_sinks(
     has_console: bool,
     exporters: Sequence[SpanExporter],
     present: frozenset[str],
+    undo: ExitStack,
 ) -> list[Sink]:
     """Return a sink for every name, then for every argument of :func:`tracegraph.telemetry.setup` that adds one.
 
-    Those whose key is in *present* are left out.
+    Those whose key is in *present* are left out. None is started; *undo* gets what discards them.
 
     Raises:
         InvalidInputError: a name is no known exporter.
+        ValueError: an exporter or the SDK refuses what a variable of its own says.
     """
     wanted = dict.fromkeys(names)
     if store is False:
@@ -81,9 +99,13 @@ def make_sinks(
     keys = {(f"{STORE} {path}" if name == STORE else name): name for name in wanted}
     # Looked up first, made second: a processor starts a thread.
     classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
-    sinks = [_sink(key, cls, path) for key, cls in classes.items()]
-    own = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
-    sinks.extend(Sink(key, _batched(exporter)) for key, exporter in own if key not in present)
+    lent = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
+    makers = [partial(_sink, key, cls, path) for key, cls in classes.items()]
+    makers.extend(partial(_lent_sink, key, exporter) for key, exporter in lent if key not in present)
+    sinks = []
+    for make in makers:
+        sinks.append(sink := make())
+        undo.callback(sink.discard)
     return sinks
 
 
@@ -93,17 +115,26 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
-    return Sink(key, _batched(cls()))
+    exporter = cls()
+    try:
+        return Sink(key, _batched(exporter))
+    except BaseException:
+        exporter.shutdown()
+        raise
+
+
+def _lent_sink(key: str, exporter: SpanExporter) -> Sink:
+    return Sink(key, _batched(exporter), is_lent=True)
 
 
 def _batched(exporter: SpanExporter) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
     count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
-    return _CountingProcessor(
-        _CountingExporter(exporter, count),
-        count,
-        max_queue_size=count.capacity,
-    )
+    try:
+        return _CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity)
+    except BaseException:
+        count.close()
+        raise
 
 
 def queue_size(variable: str) -> int:
@@ -115,9 +146,14 @@ def queue_size(variable: str) -> int:
 
 
 class _CountingProcessor(BatchSpanProcessor):
-    def __init__(self, exporter: SpanExporter, count: BatchCount, **options: Any) -> None:
+    def __init__(self, exporter: _CountingExporter, count: BatchCount, **options: Any) -> None:
         super().__init__(exporter, **options)
+        self._counting = exporter
         self._count = count
+
+    def release(self) -> None:
+        """Let go of the exporter, so that a shutdown does not close it."""
+        self._counting.is_released = True
 
     def on_end(self, span: ReadableSpan) -> None:
         if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
@@ -133,6 +169,7 @@ class _CountingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, count: BatchCount) -> None:
         self._exporter = exporter
         self._count = count
+        self.is_released = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self._count.take(len(spans))
@@ -146,7 +183,8 @@ class _CountingExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        self._exporter.shutdown()
+        if not self.is_released:
+            self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)

@@ -13,7 +13,7 @@ from tracegraph_exporters.open_spans import StoreSpanProcessor
 from tracegraph_exporters.schema import TraceStoreError
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
-__all__ = ["store_processor"]
+__all__ = ["end_abandoned", "store_processor"]
 
 _DELAY_MS: Final = 1_000.0
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
@@ -22,19 +22,23 @@ _log = logging.getLogger("tracegraph.telemetry")
 
 
 def store_processor(path: Path, *, max_queue_size: int | None) -> StoreSpanProcessor:
-    """Return what feeds the store at *path*, after what dead processes left open there has been ended.
+    """Return what feeds the store at *path*; the file is made with the first span.
 
     ``OTEL_BSP_SCHEDULE_DELAY`` (milliseconds) is the delay of both what ended and what is open.
     """
+    delay_ms = _delay_ms()
+    return StoreSpanProcessor(
+        SQLiteSpanExporter(path), open_delay_s=delay_ms / 1e3, max_queue_size=max_queue_size, schedule_delay_millis=delay_ms
+    )
+
+
+def end_abandoned(path: Path) -> None:
+    """End what dead processes left open in the store at *path*."""
     try:
         close_abandoned(path)
     except (TraceStoreError, OSError, sqlite3.Error) as error:
         # Not a reason to refuse: the exporter says itself when it cannot write.
         _log.warning("what dead processes left open in the trace store %s stays as it is: %s", path, error)
-    delay_ms = _delay_ms()
-    return StoreSpanProcessor(
-        SQLiteSpanExporter(path), open_delay_s=delay_ms / 1e3, max_queue_size=max_queue_size, schedule_delay_millis=delay_ms
-    )
 
 
 def _delay_ms() -> float:
