@@ -5,6 +5,7 @@ This is the one place that imports structlog. Tracebacks show no local variables
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
@@ -17,12 +18,27 @@ from structlog.tracebacks import ExceptionDictTransformer
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.correlation import add_run_fields, report_once
 from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
+from tracegraph.telemetry.quoted_values import without_values, without_values_inside
 
 __all__ = ["LogForm", "check_form", "configure_logs"]
 
 LogForm: TypeAlias = Literal["json", "console"]
 
-_dict_tracebacks: Final = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+_as_dicts: Final = ExceptionDictTransformer(show_locals=False)
+
+
+def _as_dicts_without_values(exc_info: Any) -> Any:
+    """Return an exception and its causes as data; the values that one refuses are as much content as local variables are."""
+    return without_values_inside(_as_dicts(exc_info))
+
+
+def _print_without_values(out: TextIO, exc_info: Any) -> None:
+    whole = io.StringIO()
+    structlog.dev.plain_traceback(whole, exc_info)
+    out.write(without_values(whole.getvalue()))
+
+
+_dict_tracebacks: Final = structlog.processors.ExceptionRenderer(_as_dicts_without_values)
 _stamp: Final = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
@@ -114,7 +130,7 @@ def _rendering(form: LogForm, out: TextIO) -> list[Any]:
     if form == "json":
         return [_dict_tracebacks, _render_json]
     is_terminal = bool(getattr(out, "isatty", lambda: False)())
-    return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=structlog.dev.plain_traceback)]
+    return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=_print_without_values)]
 
 
 _json: Final = structlog.processors.JSONRenderer(ensure_ascii=False)
