@@ -142,8 +142,11 @@ class UnknownTargetError(InvalidUpdateError):
         self.target = target
         self.known = tuple(sorted(known))
         by = f"node {node!r} sent to" if node else "the input addresses"
-        hint = nearest(target, self.known)
-        super().__init__(f"{by} a {what} that does not exist{hint}; known: {', '.join(map(repr, self.known))}", node=node)
+        # The key of a state is a name; where to go may be what a model said.
+        gone = f"a {what} that does not exist{nearest(target, self.known)}"
+        if what == "channel":
+            gone = f"channel {target!r}, which does not exist"
+        super().__init__(f"{by} {gone}; known: {', '.join(map(repr, self.known))}", node=node)
         about(self, target)
 
 

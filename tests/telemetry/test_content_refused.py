@@ -8,7 +8,7 @@ import logging
 import operator
 import traceback
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 import pytest
 import structlog
@@ -158,7 +158,7 @@ class Lines:
         self._form = form
         self.out = io.StringIO()
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> Self:
         root = logging.getLogger()
         self._handlers, root.handlers = root.handlers, []
         self._level = root.level
