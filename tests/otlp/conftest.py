@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from other_process import free_port, running, wait_until
 
 START_S = 120
 """Phoenix needs 15 to 25 seconds on an idle machine with two cores."""
@@ -24,12 +21,12 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not program:
         pytest.skip("`make test-otlp` installs arize-phoenix (830 MB) and sets TRACEGRAPH_TEST_PHOENIX to its command")
     folder = tmp_path_factory.mktemp("phoenix")
-    port = _free_port()
+    port = free_port()
     settings = {
         "PHOENIX_WORKING_DIR": str(folder),
         "PHOENIX_HOST": "127.0.0.1",
         "PHOENIX_PORT": str(port),
-        "PHOENIX_GRPC_PORT": str(_free_port()),
+        "PHOENIX_GRPC_PORT": str(free_port()),
         # It asks nobody on the network, and runs nothing for anybody.
         "PHOENIX_TELEMETRY_ENABLED": "false",
         "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
@@ -38,33 +35,15 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PYTHON"))}
     log = folder / "phoenix.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen([program, "serve"], cwd=folder, env=kept | settings, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_for(f"{url}/healthz", process, log)
+    url = f"http://127.0.0.1:{port}"
+    with running([program, "serve"], log, patience_s=20, cwd=folder, env=kept | settings) as process:
+        wait_until(lambda: _answers(f"{url}/healthz"), process, log, limit_s=START_S, pause_s=0.2)
         yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            with urlopen(url, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.2)  # another process opens the port
-    raise RuntimeError(f"phoenix did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5):
+            return True
+    except (URLError, OSError):
+        return False

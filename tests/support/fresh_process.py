@@ -10,14 +10,16 @@ from pathlib import Path
 __all__ = ["run_python"]
 
 
-def run_python(code: str, home: Path, *, fails: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run *code* with *environment*, but without the telemetry variables of this process; its trace store is in *home*.
+def run_python(
+    code: str, home: Path, *, prelude: str = "", fails: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run *prelude* and *code* with *environment*, without the telemetry variables of this process; the store is in *home*.
 
     *fails*: it must say this on standard error, and may exit as it likes; else it must exit with 0.
     """
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACEGRAPH_"))}
     done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", code],
+        [sys.executable, "-W", "error::ResourceWarning", "-c", prelude + code],
         env={**clean, "TRACEGRAPH_HOME": str(home), **environment},
         capture_output=True,
         text=True,
