@@ -21,7 +21,8 @@ The type says whose fault it is::
       GraphInterrupt, ParentCommand, GraphDrained
     EngineBug                             ours; please report it
 
-Each failure carries ``code`` (``TGnnn``, in its text too) and the names involved as attributes.
+Each failure carries ``code`` (``TGnnn``, in its text too) and the names involved as attributes. A text never shows a value of
+the state, an input or an answer: that is ``value``, see :mod:`tracegraph.refused_values`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
 from tracegraph.constants import FAILURES
+from tracegraph.refused_values import about, described, nearest, what_is_wrong
 
 if TYPE_CHECKING:
     from tracegraph.types import Command, Interrupt
@@ -140,7 +142,12 @@ class UnknownTargetError(InvalidUpdateError):
         self.target = target
         self.known = tuple(sorted(known))
         by = f"node {node!r} sent to" if node else "the input addresses"
-        super().__init__(f"{by} {what} {target!r}, which does not exist; known: {', '.join(map(repr, self.known))}", node=node)
+        # The key of a state is a name; where to go may be what a model said.
+        gone = f"a {what} that does not exist{nearest(target, self.known)}"
+        if what == "channel":
+            gone = f"channel {target!r}, which does not exist"
+        super().__init__(f"{by} {gone}; known: {', '.join(map(repr, self.known))}", node=node)
+        about(self, target)
 
 
 class EmptyInputError(_Coded, Exception):
@@ -284,9 +291,10 @@ class InvalidAnswerError(_Coded, ValueError):
         self.interrupt_id = interrupt_id
         self.answer = answer
         super().__init__(
-            f"the answer {answer!r} does not fit what node {node!r} asks in question {interrupt_id!r}, which stays open; "
-            f"resume with one that does: {reason}"
+            f"the answer, {described(answer)}, does not fit what node {node!r} asks in question {interrupt_id!r}, which stays "
+            f"open; resume with one that does: {what_is_wrong(reason)}"
         )
+        about(self, answer)
 
 
 class NodeTimeoutError(_Coded, Exception):

@@ -42,7 +42,7 @@ def test_merge_leaves_both_sides_alone() -> None:
 
 def test_union_refuses_a_bare_string() -> None:
     """Its letters are not what anyone meant."""
-    with pytest.raises(TypeError, match="not the bare 'abc'"):
+    with pytest.raises(TypeError, match="not a str of length 3"):
         union(set(), "abc")
 
 

@@ -104,7 +104,7 @@ def test_a_nested_field_is_written_key_by_key(run: Command, command: Command, fo
         ('{"meta.title": "x"}', "--values has 'meta.title', but the state's keys are 'text', 'meta'"),
         ('{"meta": {"titel": "x"}}', "--values has 'titel' in 'meta', but the keys there are 'title', 'words', 'deep'"),
         ('{"meta": {"deep": {"x": 1}}}', "--values has 'x' in 'meta.deep', but the keys there are 'depth'"),
-        ('{"meta": "x"}', r".*wrote 'x' \(a str\) to the nested field 'meta', which takes a dict"),
+        ('{"meta": "x"}', r".*wrote a str of length 1 to the nested field 'meta', which takes a dict"),
     ],
 )
 def test_a_misspelt_key_of_a_nested_field_is_named(run: Command, fork: Command, values: str, expected: str) -> None:

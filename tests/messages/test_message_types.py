@@ -90,8 +90,8 @@ def test_other_forms_are_refused(written: Any) -> None:
 @pytest.mark.parametrize(
     ("written", "fault"),
     [
-        (("judge", "x"), "has role 'judge'; known roles: human, user"),
-        ({"content": "x"}, "has role None"),
+        (("judge", "x"), "has a role that does not exist; known roles: human, user"),
+        ({"content": "x"}, "has a role that does not exist; known roles"),
         ({"role": "user"}, "has no 'content'"),
         ({"role": "tool", "content": "x"}, "has no 'tool_call_id'"),
         ({"role": "remove"}, "has no 'id'"),

@@ -6,15 +6,17 @@ import os
 import platform
 import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from other_process import free_port, running, wait_until
 
 NO_ROTEL = "no rotel: install the `test` extra, which brings it on Linux, or set TRACEGRAPH_TEST_ROTEL to its agent"
 
@@ -77,42 +79,22 @@ def running_rotel(program: Path, folder: Path) -> Iterator[Rotel]:
     Raises:
         RuntimeError: it did not start.
     """
-    grpc_port, http_port = _free_port(), _free_port()
+    grpc_port, http_port = free_port(), free_port()
     log = folder / "rotel.log"
     command = [
         str(program), "start", "--pid-file", str(folder / "rotel.pid"), "--exporter", "blackhole",
         "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}", "--otlp-http-endpoint", f"127.0.0.1:{http_port}",
         "--debug-log", "traces", "--debug-log-verbosity", "detailed",
     ]  # fmt: skip
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
-    try:
+    with running(command, log, patience_s=10) as process:
         for port in (grpc_port, http_port):
-            _wait_for(port, process, log)
+            wait_until(partial(_listens, port), process, log, limit_s=20, pause_s=0.02)
         yield Rotel(f"http://127.0.0.1:{grpc_port}", f"http://127.0.0.1:{http_port}", log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
-def _free_port() -> int:
+def _listens(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)  # another process opens the port
-    raise RuntimeError(f"rotel did not listen: {log.read_text(encoding='utf-8', errors='replace')}")
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def parse(log: str) -> dict[str, Part]:

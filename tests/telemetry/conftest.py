@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from measured import Measured
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from otlp_receiver import OtlpGrpcReceiver, OtlpReceiver
 from records import Records, recording
+from signals import Signals
+
+from tracegraph.telemetry import use_meter_provider, use_provider
 
 
 class Recorder(SpanProcessor):
@@ -65,3 +70,40 @@ def records() -> Iterator[Records]:
     """The log records of this test alone."""
     with recording() as found:
         yield found
+
+
+@pytest.fixture
+def spans(provider: TracerProvider, recorder: Recorder) -> Iterator[Recorder]:
+    """The spans of this test's runs."""
+    use_provider(provider)
+    yield recorder
+    use_provider(None)
+
+
+@pytest.fixture
+def measured() -> Iterator[Measured]:
+    """The measurements of this test's runs."""
+    made = Measured()
+    use_meter_provider(made.provider)
+    yield made
+    use_meter_provider(None)
+    made.provider.shutdown()
+
+
+@pytest.fixture
+def signals() -> Signals:
+    return Signals()
+
+
+@pytest.fixture
+def http() -> Iterator[OtlpReceiver]:
+    receiver = OtlpReceiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def grpc() -> Iterator[OtlpGrpcReceiver]:
+    receiver = OtlpGrpcReceiver()
+    yield receiver
+    receiver.close()

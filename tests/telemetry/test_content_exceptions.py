@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import Colour
 from signals import Signals
 
 from tracegraph.graph import START, StateGraph
@@ -17,17 +17,6 @@ pytestmark = pytest.mark.content_on_spans("content is asked for")
 
 class State(TypedDict, total=False):
     n: int
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
-@pytest.fixture
-def signals() -> Signals:
-    return Signals()
 
 
 class PrintsBadly(ConnectionError):

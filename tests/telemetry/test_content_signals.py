@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import Colour
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage as LangChainAIMessage
@@ -34,17 +34,6 @@ CANARY = "canary-7f3a"
 class State(TypedDict, total=False):
     said: Annotated[list[Any], operator.add]
     n: int
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
-@pytest.fixture
-def signals() -> Signals:
-    return Signals()
 
 
 class Library(BaseRetriever):

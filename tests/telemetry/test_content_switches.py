@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_models import ScriptedModel
 from signals import Signals
 
 from tracegraph.errors import InvalidInputError
@@ -22,6 +23,7 @@ from tracegraph_exporters import TraceStore
 pytestmark = pytest.mark.content_on_spans("content is asked for")
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+EMIT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT"
 
 
 def run() -> None:
@@ -56,6 +58,52 @@ def test_the_standard_variable_decides(clean: pytest.MonkeyPatch, value: str | N
         run()
 
     assert where(signals) == expected
+
+
+def asking(_: Any) -> dict[str, Any]:
+    ScriptedModel("hello").invoke(["hi"])
+    return {"n": 2}
+
+
+@pytest.mark.parametrize("in_code", [False, True])
+@pytest.mark.parametrize(("capture", "emit", "content_on_span", "events"), [
+    ("NO_CONTENT", None, False, []), ("NO_CONTENT", "true", False, ["facts"]), ("NO_CONTENT", "false", False, []),
+    ("SPAN_ONLY", None, True, []), ("SPAN_ONLY", " True ", True, ["facts"]), ("SPAN_ONLY", "", True, []),
+    ("EVENT_ONLY", None, False, ["content"]), ("EVENT_ONLY", "true", False, ["content"]), ("EVENT_ONLY", "FALSE", False, []),
+    ("SPAN_AND_EVENT", "false", True, []), ("SPAN_AND_EVENT", "true", True, ["content"]),
+])  # fmt: skip
+def test_whether_model_calls_are_events_is_a_switch_of_its_own(
+    clean: pytest.MonkeyPatch, *, capture: str, emit: str | None, content_on_span: bool, events: list[str], in_code: bool
+) -> None:
+    """As OpenTelemetry's GenAI utilities have it: it follows the capture variable, and says nothing about content."""
+    policy = None
+    if in_code:
+        emit_event = {"true": True, "false": False}.get((emit or "").strip().lower())
+        policy = ContentPolicy(capture=capture, emit_event=emit_event)
+    else:
+        clean.setenv(VARIABLE, capture)
+        if emit is not None:
+            clean.setenv(EMIT_VARIABLE, emit)
+    signals = Signals()
+    with signals.recorded(policy):
+        StateGraph(dict[str, Any]).add_node("a", asking).add_edge(START, "a").compile().invoke({"n": 1})
+
+    (chat,) = (span for span in signals.spans if span.name.startswith("chat"))
+    found = [record for record in signals.logs if record.event_name == "gen_ai.client.inference.operation.details"]
+    kinds = ["content" if "gen_ai.input.messages" in record.attributes else "facts" for record in found]
+    assert ("gen_ai.input.messages" in chat.attributes, kinds) == (content_on_span, events)
+    assert all(record.attributes["gen_ai.operation.name"] == "chat" for record in found)
+    assert all(record.span_id == chat.context.span_id for record in found)
+    assert bool(signals.logs) == bool(events), "other events hold nothing but content"
+
+
+def test_a_word_for_events_that_there_is_not_is_refused(clean: pytest.MonkeyPatch) -> None:
+    """By setup(); the run of an application that only sets the variable records nothing."""
+    clean.setenv(EMIT_VARIABLE, "perhaps")
+    with pytest.raises(InvalidInputError, match=f"{EMIT_VARIABLE} is true or false, not 'perhaps'"):
+        setup(provider=Signals().tracer_provider)
+    with pytest.raises(InvalidInputError, match="emit_event is True, False or None, not 'perhaps'"):
+        ContentPolicy(emit_event="perhaps")  # type: ignore[arg-type]
 
 
 def test_a_wrong_variable_is_one_warning_and_no_content(clean: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

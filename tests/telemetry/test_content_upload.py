@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 import fsspec
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import Colour
 from fsspec.implementations.memory import MemoryFileSystem
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from signals import Signals
@@ -58,17 +58,6 @@ class BrokenFileSystem(MemoryFileSystem):
 
 fsspec.register_implementation("slow", SlowFileSystem, clobber=True)
 fsspec.register_implementation("broken", BrokenFileSystem, clobber=True)
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
-@pytest.fixture
-def signals() -> Signals:
-    return Signals()
 
 
 @pytest.fixture

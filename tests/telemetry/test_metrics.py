@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import SYNC, Colour
 from measured import Measured
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -25,28 +24,6 @@ from tracegraph.types import Command, RetryPolicy, interrupt
 CALL_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 WORKFLOW_BUCKETS = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200)
 RUN, STEP = "gen_ai.invoke_workflow.duration", "gen_ai.run_step.duration"
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
-
-
-@pytest.fixture
-def spans(provider: TracerProvider, recorder: Any) -> Iterator[Any]:
-    use_provider(provider)
-    yield recorder
-    use_provider(None)
 
 
 def fails(_: Any) -> Any:

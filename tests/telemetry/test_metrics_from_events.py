@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, get_args
 from uuid import UUID
 
@@ -26,15 +25,6 @@ DURATIONS = {
     "tracegraph.checkpoint.duration": ("checkpoint put",),
 }
 """Instruments, and the first words of the spans that they measure."""
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
 
 
 class MeasuredScript(Script):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from colours import ASYNC, SYNC, Colour
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage as LangChainMessage
@@ -16,7 +15,6 @@ from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.config import get_config
 from tracegraph.errors import GraphInterrupt
 from tracegraph.messages import AIMessage
-from tracegraph.telemetry import use_meter_provider, use_provider
 
 CALL_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKEN_BUCKETS = (
@@ -44,28 +42,6 @@ ANSWER = AIMessage(
     },
     response_metadata={"model_name": "m-2026", "finish_reason": "stop"},
 )
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
-
-
-@pytest.fixture
-def spans(provider: Any, recorder: Any) -> Iterator[Any]:
-    use_provider(provider)
-    yield recorder
-    use_provider(None)
 
 
 def model(answer: Any = ANSWER, *, chunks: int = 0) -> Any:

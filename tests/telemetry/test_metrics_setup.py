@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from fresh_process import run_python
 from otlp_receiver import OtlpGrpcReceiver, OtlpReceiver
 
 PRELUDE = """
@@ -41,33 +40,8 @@ DROPPED = "tracegraph.telemetry.dropped"
 """Where log records are exported as well, which may get lost; 0 as a rule."""
 
 
-def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run *code* in a process of its own, without the OTEL_* variables of this one and with nothing but metrics to export."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACEGRAPH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        env={**clean, "TRACEGRAPH_HOME": str(home), "OTEL_TRACES_EXPORTER": "none", **environment},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.fixture
-def http() -> Iterator[OtlpReceiver]:
-    receiver = OtlpReceiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
-def grpc() -> Iterator[OtlpGrpcReceiver]:
-    receiver = OtlpGrpcReceiver()
-    yield receiver
-    receiver.close()
+# Nothing but metrics is exported.
+python = partial(run_python, prelude=PRELUDE, OTEL_TRACES_EXPORTER="none")
 
 
 @pytest.fixture

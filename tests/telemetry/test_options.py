@@ -19,7 +19,7 @@ from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.config import get_config
 from tracegraph.errors import InvalidInputError
 from tracegraph.messages import AIMessage
-from tracegraph.telemetry import setup
+from tracegraph.telemetry import TelemetryOptions, setup
 
 NODE_ID, NODE_NAME, PARENT_ID = "graph.node.id", "graph.node.name", "graph.node.parent_id"
 
@@ -53,7 +53,7 @@ def calls_everything(_: Any) -> dict[str, Any]:
 
 def test_openinference_says_kind_and_session_on_every_span(recorder: Any, telemetry: Any, colour: Colour) -> None:
     """Phoenix sorts spans by kind and groups traces by session; the GenAI names stay."""
-    telemetry(profile="openinference")
+    telemetry(options=TelemetryOptions(profile="openinference"))
     colour.invoke(parallel({"checkpointer": InMemorySaver()}, a=calls_everything, b=lambda _: {"xs": [1]}), {}, THREAD)
 
     kinds = {span.name.split(" ")[0]: span.attributes["openinference.span.kind"] for span in recorder.finished}
@@ -73,7 +73,7 @@ def test_openinference_says_kind_and_session_on_every_span(recorder: Any, teleme
 
 def test_openinference_walks_the_graph(recorder: Any, telemetry: Any, colour: Colour) -> None:
     """A node's parent is the node that made it run: along edges, by Send, in a loop, and into a subgraph."""
-    telemetry(profile="openinference")
+    telemetry(options=TelemetryOptions(profile="openinference"))
     inner = chain(search=lambda _: {"n": 1}, rank=lambda _: {"n": 2})
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     graph.add_node("plan", lambda _: {"n": 0})
@@ -127,7 +127,7 @@ def test_cached_tokens_are_called_as_in_the_version_asked_for(
     recorder: Any, telemetry: Any, colour: Colour, semconv: Any, present: str, absent: str
 ) -> None:
     """Dashboards in the field still read the released name."""
-    telemetry(semconv=semconv)
+    telemetry(options=TelemetryOptions(semconv=semconv))
     colour.invoke(chain(a=spend), {})
 
     (span,) = (span for span in recorder.finished if span.name.startswith("chat"))
@@ -141,7 +141,7 @@ def test_cached_tokens_are_called_as_in_the_version_asked_for(
 
 def test_model_spans_can_be_left_to_others(recorder: Any, telemetry: Any, colour: Colour) -> None:
     """Tools and retrievers keep theirs, and what runs inside a model call lies below the node."""
-    telemetry(model_spans="never")
+    telemetry(options=TelemetryOptions(model_spans="never"))
 
     def body(_: Any) -> dict[str, Any]:
         (run,) = get_config()["callbacks"].on_chat_model_start({"name": "m"}, [["hi"]])
@@ -175,11 +175,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from typing import TypedDict
 from tracegraph import START, StateGraph
-from tracegraph.telemetry import setup
+from tracegraph.telemetry import TelemetryOptions, setup
 
 exporter, provider = InMemorySpanExporter(), TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
-setup(provider=provider, store=False, model_spans=sys.argv[1])
+setup(provider=provider, store=False, options=TelemetryOptions(model_spans=sys.argv[1]))
 
 class State(TypedDict, total=False):
     n: int
@@ -236,27 +236,23 @@ def test_tokens_of_a_call_are_counted_on_one_span(model_spans: str, counts: list
 
 
 @pytest.mark.parametrize("options", [{"profile": "phoenix"}, {"semconv": "1.36"}, {"model_spans": "sometimes"}])
-def test_option_that_does_not_exist_changes_nothing(recorder: Any, telemetry: Any, options: dict[str, Any]) -> None:
-    """The message names those that do, and what was set up before stays."""
-    telemetry(semconv="1.41")
+def test_option_that_does_not_exist_is_refused(options: dict[str, Any]) -> None:
+    """Where it is written down; the message names those that do."""
     with pytest.raises(InvalidInputError, match=r"is no choice for telemetry; known: '\w+"):
-        telemetry(profile="openinference", **options) if "profile" not in options else telemetry(**options)
+        TelemetryOptions(**options)
+
+
+def test_options_given_again_replace_those_before_and_end_with_the_handle(recorder: Any, telemetry: Any) -> None:
+    """As a whole; a call that gives none keeps them, and after a shutdown everything is as at first."""
+    handle = telemetry(options=TelemetryOptions(semconv="1.41"))
+    telemetry()
     chain(a=spend).invoke({})
-
-    (span,) = (span for span in recorder.finished if span.name.startswith("chat"))
-    assert "gen_ai.usage.cache_creation.input_tokens" in span.attributes
-    assert "openinference.span.kind" not in span.attributes
-
-
-def test_options_add_up_and_end_with_the_handle(recorder: Any, telemetry: Any) -> None:
-    """A second call changes what it names; after a shutdown everything is as at first."""
-    telemetry(semconv="1.41")
-    handle = telemetry(profile="openinference")
+    telemetry(options=TelemetryOptions(profile="openinference"))
     chain(a=spend).invoke({})
     handle.shutdown()
     telemetry()
     chain(a=spend).invoke({})
 
-    first, second = (span.attributes for span in recorder.finished if span.name.startswith("chat"))
-    assert {"openinference.span.kind", "gen_ai.usage.cache_creation.input_tokens"} <= set(first)
-    assert not {"openinference.span.kind", "gen_ai.usage.cache_creation.input_tokens"} & set(second)
+    names = {"openinference.span.kind", "gen_ai.usage.cache_creation.input_tokens"}
+    found = [names & set(span.attributes) for span in recorder.finished if span.name.startswith("chat")]
+    assert found == [{"gen_ai.usage.cache_creation.input_tokens"}, {"openinference.span.kind"}, set()]

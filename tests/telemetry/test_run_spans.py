@@ -36,12 +36,6 @@ class RemoteSaver(InMemorySaver):
     does_io = True
 
 
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
-
-
 @pytest.fixture
 def spans(provider: TracerProvider, recorder: Any, caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
     """The recorder, in use; after the test nothing may be open, and OpenTelemetry must not have complained."""

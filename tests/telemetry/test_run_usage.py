@@ -258,11 +258,11 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from typing import TypedDict
 from tracegraph import START, StateGraph
-from tracegraph.telemetry import setup
+from tracegraph.telemetry import TelemetryOptions, setup
 
 reader, provider = InMemoryMetricReader(), TracerProvider()
 metrics.set_meter_provider(MeterProvider([reader]))
-setup(provider=provider, store=False, model_spans="never", model_metrics=sys.argv[1])
+setup(provider=provider, store=False, options=TelemetryOptions(model_spans="never", model_metrics=sys.argv[1]))
 LangChainInstrumentor().instrument(tracer_provider=provider)
 
 class State(TypedDict, total=False):

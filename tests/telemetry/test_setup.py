@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from fresh_process import run_python
 from otlp_receiver import OtlpGrpcReceiver, OtlpReceiver
 
 from tracegraph_exporters import TraceStore
@@ -35,19 +34,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run *code* in a process of its own, without the OTEL_* variables of this one."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACEGRAPH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        env={**clean, "TRACEGRAPH_HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+python = partial(run_python, prelude=PRELUDE)
 
 
 def stored(home: Path, file: str = "traces.db") -> list[str | None]:
@@ -57,20 +44,6 @@ def stored(home: Path, file: str = "traces.db") -> list[str | None]:
         return []
     with TraceStore(path) as store:
         return [trace.name for trace in store.traces()]
-
-
-@pytest.fixture
-def http() -> Iterator[OtlpReceiver]:
-    receiver = OtlpReceiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
-def grpc() -> Iterator[OtlpGrpcReceiver]:
-    receiver = OtlpGrpcReceiver()
-    yield receiver
-    receiver.close()
 
 
 def test_import_loads_no_sdk_and_starts_no_thread(home: Path) -> None:

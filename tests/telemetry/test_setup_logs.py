@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-import pytest
-from otlp_log_receiver import OtlpLogReceiver
+from fresh_process import run_python
+from otlp_receiver import OtlpReceiver
 
 PRELUDE = """
 import logging, sys
@@ -34,29 +31,7 @@ BOTH = ["tracegraph.run.started", "tracegraph.run.ended"]
 """
 
 
-def python(code: str, home: Path, *, fails: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run *code* in a process of its own, without the OTEL_* variables of this one."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACEGRAPH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        env={**clean, "TRACEGRAPH_HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    if fails is None:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert fails in done.stderr
-    return done
-
-
-@pytest.fixture
-def http() -> Iterator[OtlpLogReceiver]:
-    receiver = OtlpLogReceiver()
-    yield receiver
-    receiver.close()
+python = partial(run_python, prelude=PRELUDE)
 
 
 def test_without_a_variable_no_provider_is_made(tmp_path: Path) -> None:
@@ -70,7 +45,7 @@ assert "structlog" not in sys.modules
     python(code, tmp_path)
 
 
-def test_an_otlp_endpoint_gets_records_of_the_trace(tmp_path: Path, http: OtlpLogReceiver) -> None:
+def test_an_otlp_endpoint_gets_records_of_the_trace(tmp_path: Path, http: OtlpReceiver) -> None:
     """The one variable that traces follow too; the resource is the same."""
     python(
         "setup(service_name='mine'); run()",
@@ -81,11 +56,11 @@ def test_an_otlp_endpoint_gets_records_of_the_trace(tmp_path: Path, http: OtlpLo
 
     assert [record.event_name for record in http.records] == ["tracegraph.run.started", "tracegraph.run.ended"]
     assert len({record.trace_id for record in http.records} - {b""}) == 1
-    assert http.resource["service.name"] == "mine"
+    assert http.log_resource["service.name"] == http.resource["service.name"] == "mine"
     assert {record.severity_text for record in http.records} == {"INFO"}
 
 
-def test_a_logs_endpoint_with_gzip(tmp_path: Path, http: OtlpLogReceiver) -> None:
+def test_a_logs_endpoint_with_gzip(tmp_path: Path, http: OtlpReceiver) -> None:
     """The more specific variables win; lines go there as well."""
     python(
         "setup(store=False, logs='json'); run()",
@@ -103,7 +78,7 @@ def test_a_logs_endpoint_with_gzip(tmp_path: Path, http: OtlpLogReceiver) -> Non
     assert len(http.records) == 3
 
 
-def test_the_exporters_that_the_variable_names(tmp_path: Path, http: OtlpLogReceiver) -> None:
+def test_the_exporters_that_the_variable_names(tmp_path: Path, http: OtlpReceiver) -> None:
     """``none`` is none, an unknown one is an error that names the known ones, before anything is set up."""
     python("setup(); run()", tmp_path, OTEL_LOGS_EXPORTER="none", OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=f"{http.url}/v1/logs")
     assert http.records == []
@@ -139,7 +114,7 @@ handle.shutdown()
     python(code, tmp_path)
 
 
-def test_the_application_s_provider_is_used_and_never_replaced(tmp_path: Path, http: OtlpLogReceiver) -> None:
+def test_the_application_s_provider_is_used_and_never_replaced(tmp_path: Path, http: OtlpReceiver) -> None:
     """The environment's exporters are its own doing; those that arguments name are added to it."""
     code = """
 from opentelemetry import _logs
@@ -197,7 +172,7 @@ assert has_records()
     python(code, tmp_path)
 
 
-def test_a_disabled_sdk_makes_no_records_but_lines_are_written(tmp_path: Path, http: OtlpLogReceiver) -> None:
+def test_a_disabled_sdk_makes_no_records_but_lines_are_written(tmp_path: Path, http: OtlpReceiver) -> None:
     """Logging is no matter of OpenTelemetry's."""
     done = python(
         "handle = setup(logs='json', log_exporters=[exporter]); run(); assert handle.force_flush(); assert names() == []",

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any
 
 import pytest
-from colours import ASYNC, SYNC, Colour
+from colours import SYNC, Colour
 from measured import Measured
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import TracerProvider
@@ -50,12 +50,6 @@ def _calls_once(run: Callable[[], Any]) -> Counter[str]:
     finally:
         sys.setprofile(None)
     return seen
-
-
-@pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    chosen: Colour = request.param
-    return chosen
 
 
 @pytest.fixture(params=["no provider", "providers that do nothing", "sampled out"])

@@ -9,11 +9,11 @@ import logging
 import logging.handlers
 import queue
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import structlog
+from bare_root import bare_root
 from colours import Colour
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
@@ -29,7 +29,7 @@ from tracegraph.telemetry import (
     correlation,
     use_logger_provider,
 )
-from tracegraph.telemetry.log_lines import _Configured, configure_logs
+from tracegraph.telemetry.log_lines import configure_logs
 
 log = logging.getLogger("app.nodes")
 
@@ -39,21 +39,6 @@ def _level() -> Iterator[None]:
     log.setLevel(logging.DEBUG)
     yield
     log.setLevel(logging.NOTSET)
-
-
-@contextmanager
-def bare_root() -> Iterator[logging.Logger]:
-    """The root logger as a new process has it; pytest's handlers come back."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers[:] = []
-    root.setLevel(logging.WARNING)
-    structlog.reset_defaults()
-    yield root
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    _Configured.processors, _Configured.handlers = None, ()
 
 
 class attached:

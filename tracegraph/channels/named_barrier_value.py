@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from tracegraph.channels.base import RuleChannel, State
 from tracegraph.constants import MISSING, UNCHANGED
 from tracegraph.errors import InvalidUpdateError
+from tracegraph.refused_values import about
 
 __all__ = ["NamedBarrierValue", "NamedBarrierValueAfterFinish"]
 
@@ -62,7 +63,8 @@ class NamedBarrierValue(RuleChannel[Value, Value, set[Value]]):
 
     def _stranger(self, name: object) -> InvalidUpdateError:
         known = ", ".join(sorted(map(repr, self.names)))
-        return InvalidUpdateError(f"join {self.key!r} waits for {known}, but {name!r} was written to it", channel=self.key)
+        text = f"join {self.key!r} waits for {known}, but something else was written to it"
+        return about(InvalidUpdateError(text, channel=self.key), name)
 
     def _spec(self) -> object:
         return self.names

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
+from tracegraph.refused_values import about, described
+
 __all__ = ["append", "merge", "overwrite", "union"]
 
 T = TypeVar("T")
@@ -55,5 +57,5 @@ def union(left: AbstractSet[T] | None, right: Iterable[T]) -> set[T]:
         TypeError: *right* is a string, whose items would be its letters.
     """
     if isinstance(right, (str, bytes)):
-        raise TypeError(f"union() takes a set or list of items, not the bare {right!r}; write {{{right!r}}}")
+        raise about(TypeError(f"union() takes a set or list of items, not {described(right)}; write {{item}}"), right)
     return {*(left or ()), *right}

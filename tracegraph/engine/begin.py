@@ -16,6 +16,7 @@ from tracegraph.engine.views import isolated
 from tracegraph.errors import EmptyInputError, InvalidUpdateError, UnknownTargetError
 from tracegraph.events import StateUpdated, UnknownKeyIgnored
 from tracegraph.records import Write
+from tracegraph.refused_values import about, described
 from tracegraph.types import Command, Send
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def begin_run(engine: Engine, decision: Decision, begin: Begin, at_ns: int) -> N
     writes = _first_writes(engine, begin, ignored)
     if not writes:
         given, channels = begin.command or begin.input, engine.topology.input_channels
-        raise EmptyInputError(f"the input {given!r} has nothing for {channels!r}, and there is no run to resume")
+        text = f"the input, {described(given)}, has nothing for {channels!r}, and there is no run to resume"
+        raise about(EmptyInputError(text), given)
     _announce_ignored(engine, decision, ignored, at_ns)
     # What an earlier run left pending is dropped: its triggers count as seen, its writes as none.
     discarded = engine.plan() if has_state else []
@@ -146,7 +148,7 @@ def command_writes(topology: Topology, command: Command[Any], *, is_strict: bool
     writes: list[Write] = []
     for target in command.targets():
         if not isinstance(target, (str, Send)):
-            raise TypeError(f"goto takes node names and Sends, not {target!r}")
+            raise about(TypeError(f"goto takes node names and Sends, not {described(target)}"), target)
         name = target if isinstance(target, str) else target.node
         if name == END:
             continue

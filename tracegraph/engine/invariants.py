@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracegraph.constants import MISSING
 from tracegraph.errors import EngineBug
+from tracegraph.refused_values import about
 
 if TYPE_CHECKING:
     from tracegraph.engine.engine import Engine
@@ -18,12 +19,13 @@ def check_engine(engine: Engine) -> None:
     """Check the engine's counts against its tasks, and the channels against their versions.
 
     Raises:
-        EngineBug: something does not hold; the text shows the last reports.
+        EngineBug: something does not hold; the text names the last reports, and a note shows them.
     """
     faults = [*_channel_faults(engine), *([] if engine.phase != "running" else _task_faults(engine))]
     if faults:
-        told = "\n".join(f"  {report!r}" for report in engine.history or ())
-        raise EngineBug(f"in step {engine.step}: {'; '.join(faults)}. The last reports were:\n{told}")
+        reports = list(engine.history or ())
+        told = ", ".join(type(report).__name__ for report in reports)
+        raise about(EngineBug(f"in step {engine.step}: {'; '.join(faults)}. The last reports were: {told}"), reports)
 
 
 def _task_faults(engine: Engine) -> list[str]:

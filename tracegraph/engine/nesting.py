@@ -14,6 +14,7 @@ from tracegraph.channels.nested import overwrite_of
 from tracegraph.constants import INPUT, MISSING, START
 from tracegraph.errors import InvalidUpdateError
 from tracegraph.managed.base import ManagedValue
+from tracegraph.refused_values import about, described
 from tracegraph.types import Overwrite
 
 if TYPE_CHECKING:
@@ -69,14 +70,13 @@ class NestedField:
 
     def _refusal(self, value: Any, writer: str) -> InvalidUpdateError:
         who = "the input" if writer in (START, INPUT) else f"node {writer!r}"
-        shown = repr(value)
-        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
-        return InvalidUpdateError(
-            f"{who} wrote {shown} (a {type(value).__name__}) to the nested field {self.key!r}, which takes a dict of its "
+        error = InvalidUpdateError(
+            f"{who} wrote {described(value)} to the nested field {self.key!r}, which takes a dict of its "
             f"sub-fields {', '.join(map(repr, self.parts))}; write those that change, or Overwrite({{...}}) to replace them all",
             channel=self.key,
             node=writer,
         )
+        return about(error, value)
 
     def values_in(self, whole: Any) -> Iterator[tuple[str, Any]]:
         """Yield channel and value of each sub-field in a dict that was saved as one value.

@@ -13,6 +13,7 @@ from tracegraph.engine.task import Superstep, Task
 from tracegraph.engine.topology import Topology
 from tracegraph.engine.views import task_input
 from tracegraph.errors import InvalidUpdateError, UnknownTargetError
+from tracegraph.refused_values import about, described
 from tracegraph.types import Send
 
 __all__ = ["plan_step"]
@@ -70,7 +71,8 @@ def _is_triggered(node: Node, store: ChannelStore) -> bool:
 
 def _push_task(at: Superstep, send: Any, index: int) -> Task:
     if type(send) is not Send and not (hasattr(send, "node") and hasattr(send, "arg")):
-        raise InvalidUpdateError(f"{send!r} was sent as a task; only Send packets can be", channel=TASKS, step=at.step)
+        text = f"{described(send)} was sent as a task; only Send packets can be"
+        raise about(InvalidUpdateError(text, channel=TASKS, step=at.step), send)
     if not at.topology.has_node(send.node):
         raise UnknownTargetError(send.node, node=None, known=at.topology.node_names())
     path = (PUSH, index, False)

@@ -11,6 +11,7 @@ from tracegraph.channels.empty import bare_type
 from tracegraph.constants import BRANCH_PREFIX, JOIN_PREFIX
 from tracegraph.errors import InvalidUpdateError
 from tracegraph.records import ChannelVersions
+from tracegraph.refused_values import what_is_wrong
 
 if TYPE_CHECKING:
     from tracegraph.engine.topology import Topology
@@ -93,7 +94,7 @@ def _as_one(owner: str, parts: dict[str, Any], typ: Any) -> Any:
             try:
                 return make(parts)
             except ValueError as error:  # Pydantic's ValidationError is one
-                why, cause = f"is a {kind.__name__} that they do not make up ({' '.join(str(error).split())})", error
+                why, cause = f"is a {kind.__name__} that they do not make up ({what_is_wrong(error)})", error
     name = f"{owner}.{next(iter(parts))}"
     raise InvalidUpdateError(
         f"the thread holds {name!r}, saved as a sub-field of {owner!r}, but that field is nested no more and {why}; give "

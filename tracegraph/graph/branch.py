@@ -13,6 +13,7 @@ from tracegraph.graph.annotations import literal_return, parameter_schema, path_
 from tracegraph.graph.schema import Schemas, nested_fields
 from tracegraph.graph.sparing import spared_keys
 from tracegraph.graph.specs import BranchSpec
+from tracegraph.refused_values import about, described, nearest
 from tracegraph.types import Send
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ class UnmappedPathError(UnknownTargetError, KeyError):
         self.branch = branch
         self.known = tuple(map(str, known))
         self._text = (
-            f"conditional edge {branch!r} of node {node!r} returned {result!r}, which its path_map does not list; "
-            f"known: {', '.join(map(repr, known))}"
+            f"conditional edge {branch!r} of node {node!r} returned {described(result)}, which its path_map does not list"
+            f"{nearest(result, self.known)}; known: {', '.join(map(repr, known))}"
         )
 
     def __str__(self) -> str:
@@ -79,10 +80,8 @@ class Targets:
     def send(self, packet: Send, source: str, writes: list[Write]) -> None:
         """Append the write of a Send."""
         if packet.node == END:
-            raise InvalidUpdateError(
-                f"node {source!r} sent {packet!r}, but END takes no packets; return END, or Command(goto=END), to stop there",
-                node=source,
-            )
+            text = f"node {source!r} sent a packet to END, which takes none; return END, or Command(goto=END), to stop there"
+            raise about(InvalidUpdateError(text, node=source), packet)
         if packet.node not in self.channels:
             raise UnknownTargetError(packet.node, node=source, known=self.channels)
         writes.append((TASKS, packet))

@@ -11,6 +11,7 @@ from tracegraph.engine.node import PathCall
 from tracegraph.engine.updates import command_pairs, instance_pairs, root_pairs
 from tracegraph.errors import ErrorCode, InvalidUpdateError, ParentCommand
 from tracegraph.graph.branch import Branch, Targets
+from tracegraph.refused_values import about, described
 from tracegraph.types import Command, Send
 
 if TYPE_CHECKING:
@@ -150,19 +151,15 @@ class StateWriter:
         task.unknown_keys.append(key)
 
     def _refusal(self, value: Any) -> InvalidUpdateError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
         if self._name == START:
-            text = (
-                f"the input {shown} (a {type(value).__name__}) is no state; give a dict with keys of the input schema, "
-                "or an instance of it"
-            )
+            text = f"the input, {described(value)}, is no state; give a dict with keys of the input schema, or an instance of it"
         else:
             text = (
-                f"node {self._name!r} returned {shown} (a {type(value).__name__}); return a dict of state updates, a Command, "
+                f"node {self._name!r} returned {described(value)}; return a dict of state updates, a Command, "
                 "a Send, a list with at least one Command, an instance of an annotated class, or None"
             )
-        return InvalidUpdateError(text, node=self._name, error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE)
+        error = InvalidUpdateError(text, node=self._name, error_code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE)
+        return about(error, value)
 
 
 def _gotos(command: Command[Any]) -> Iterable[Any]:

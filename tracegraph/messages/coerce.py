@@ -23,6 +23,7 @@ from tracegraph.messages.base import (
     ToolMessage,
 )
 from tracegraph.messages.chunks import AIMessageChunk, parsed_tool_call
+from tracegraph.refused_values import about, described, nearest
 
 __all__ = ["MessageLikeRepresentation", "convert_to_messages", "coerced", "is_langchain", "is_message", "langchain_messages"]
 
@@ -128,20 +129,27 @@ def _message(value: Any) -> BaseMessage:
     if isinstance(value, (tuple, list)):
         if len(value) == 2 and isinstance(value[0], str):
             return _from_dict({"role": value[0], "content": value[1]})
-        raise NotImplementedError(f"a message as a {type(value).__name__} is a (role, content) pair, not {value!r}")
-    raise NotImplementedError(f"cannot make a message of {value!r}; give a message, a string, a (role, content) pair or a dict")
+        text = f"a message as a {type(value).__name__} is a (role, content) pair, not {described(value)}"
+        raise about(NotImplementedError(text), value)
+    text = f"cannot make a message of {described(value)}; give a message, a string, a (role, content) pair or a dict"
+    raise about(NotImplementedError(text), value)
 
 
 def _from_dict(given: dict[str, Any]) -> BaseMessage:
     role = given.get("role") or given.get("type")
     make = _ROLES.get("chat" if given.get("type") == "chat" else cast("str", role))
     if make is None:
-        raise ValueError(f"message {given!r} has role {role!r}; known roles: {', '.join(_ROLES)}")
+        text = f"a message has a role that does not exist{nearest(role, tuple(_ROLES))}; known roles: {', '.join(_ROLES)}"
+        raise about(ValueError(text), given)
     if given.get("content") is None:
         if "content" not in given and not (given.get("tool_calls") or role == "remove"):
-            raise ValueError(f"message {given!r} has no 'content'")
+            raise about(ValueError(f"a message has no 'content', but {_keys(given)}"), given)
         given["content"] = ""
     return make(given)
+
+
+def _keys(given: dict[str, Any]) -> str:
+    return ", ".join(map(repr, given))
 
 
 _COMMON = ("content", "id", "name", "response_metadata")
@@ -169,7 +177,7 @@ def _ai(given: dict[str, Any]) -> BaseMessage:
 
 def _tool(given: dict[str, Any]) -> BaseMessage:
     if given.get("tool_call_id") is None:
-        raise ValueError(f"message {given!r} is a tool's answer, but has no 'tool_call_id'")
+        raise about(ValueError(f"a message is a tool's answer, but has no 'tool_call_id', only {_keys(given)}"), given)
     return ToolMessage(**_fields(given, "tool_call_id", "status", "artifact"))
 
 
@@ -181,7 +189,7 @@ def _developer(given: dict[str, Any]) -> BaseMessage:
 
 def _remove(given: dict[str, Any]) -> BaseMessage:
     if given.get("id") is None:
-        raise ValueError(f"message {given!r} removes a message, but has no 'id'")
+        raise about(ValueError(f"a message removes a message, but has no 'id', only {_keys(given)}"), given)
     return RemoveMessage(given["id"])
 
 

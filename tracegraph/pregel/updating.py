@@ -44,6 +44,7 @@ from tracegraph.pregel.addressing import graph_at
 from tracegraph.pregel.bystander import bystander
 from tracegraph.pregel.snapshot import saver_of, thread_config
 from tracegraph.records import CheckpointTuple, Detour, Write
+from tracegraph.refused_values import about, described
 from tracegraph.types import StateUpdate
 
 if TYPE_CHECKING:
@@ -273,7 +274,8 @@ def _input(edit: _Edit, values: Any) -> Flow[str]:
     """Store *values* as a run's input; the start node is next."""
     writes = input_writes(edit.graph.topology, values, is_strict=edit.graph.strict, ignored=[])
     if not writes:
-        raise InvalidUpdateError(f"the input {values!r} has nothing for {edit.graph.input_channels!r}", node=INPUT)
+        text = f"the input, {described(values)}, has nothing for {edit.graph.input_channels!r}"
+        raise about(InvalidUpdateError(text, node=INPUT), values)
     with told_of_step(edit.step):
         edit.store.apply((), [(INPUT, writes)], is_step=False)
     edit.store.seen[INPUT] = {}
@@ -287,7 +289,7 @@ def _copy(edit: _Edit, values: Any) -> Flow[str]:
     by_node: dict[str | None, list[StateUpdate]] = {}
     for item in values or ():
         if isinstance(values, dict) or isinstance(item, str) or not isinstance(item, Sequence) or len(item) < 2:
-            raise InvalidUpdateError(f"a copy takes a list of (values, as_node), not {values!r}")
+            raise about(InvalidUpdateError(f"a copy takes a list of (values, as_node), not {described(values)}"), values)
         by_node.setdefault(item[1], []).append(StateUpdate(item[0], item[1]))
     parent = edit.saved.parent_config
     # A sibling of the head is a branch: there is no head to check it against.
@@ -354,7 +356,8 @@ def _as_nodes(edit: _Edit, updates: Updates) -> list[str]:
         name = update.as_node
         if name is None:
             if len(updates) > 1:
-                raise InvalidUpdateError(f"{len(updates)} updates in one superstep, so each needs as_node; {update!r} has none")
+                text = f"{len(updates)} updates in one superstep, so each needs as_node; one has none"
+                raise about(InvalidUpdateError(text), update)
             name = _last_node(edit)
         if name not in edit.graph.nodes:
             known = ", ".join(map(repr, edit.graph.nodes))

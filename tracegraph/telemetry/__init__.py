@@ -11,6 +11,7 @@ from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
 from tracegraph.telemetry.joining import continue_trace
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.meters import use_meter_provider
+from tracegraph.telemetry.options import TelemetryOptions
 from tracegraph.telemetry.roots import attach_here, observers_for_root, spans_for_root, use_provider
 from tracegraph.telemetry.setup import Telemetry, setup
 
@@ -19,6 +20,7 @@ __all__ = [
     "ForwardingHandler",
     "RunFieldsFilter",
     "Telemetry",
+    "TelemetryOptions",
     "add_run_fields",
     "attach_here",
     "continue_trace",

@@ -170,6 +170,6 @@ def _memory_request(event: MemoryStarted) -> tuple[str, SpanKind, dict[str, Attr
     if event.store_id is not None:
         attributes[semconv.MEMORY_STORE_ID] = shortened(event.store_id)
     if event.record_id is not None:
-        key = active_policy().redacted_name(event.record_id, semconv.MEMORY_RECORD_ID)
+        key = active_policy().redacted_words(event.record_id, semconv.MEMORY_RECORD_ID)
         attributes[semconv.MEMORY_RECORD_ID] = shortened(key)
     return event.operation, SpanKind.INTERNAL if event.is_in_process else SpanKind.CLIENT, attributes

@@ -13,9 +13,10 @@ from tracegraph.errors import GraphBubbleUp
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.content.choice import active_policy
 from tracegraph.telemetry.mirroring import add_event
+from tracegraph.telemetry.quoted_values import without_values
 from tracegraph.telemetry.shortening import shortened, shortened_inside
 
-__all__ = ["error_type", "exception_attributes", "is_failure", "mark_failed", "message_of"]
+__all__ = ["error_type", "exception_attributes", "is_failure", "mark_failed", "message_of", "reason_text"]
 
 _STACK_BYTES = 4_000
 """512 failed spans, which is a batch of the SDK's, stay below the 4 MiB that gRPC takes at once: more is lost as a whole."""
@@ -49,7 +50,12 @@ def message_of(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001  # the error is the user's, and so is its __str__
         return "(the exception has no printable message)"
-    return shortened(active_policy().redacted_text(text, semconv.EXCEPTION_MESSAGE))
+    return shortened(active_policy().redacted_text(without_values(text), semconv.EXCEPTION_MESSAGE))
+
+
+def reason_text(reason: str) -> str:
+    """Return the reason that somebody gave for stopping a run, redacted and shortened; it is free text, too."""
+    return shortened(active_policy().redacted_words(reason, semconv.RUN_REASON))
 
 
 def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bool = True) -> None:
@@ -75,4 +81,4 @@ def _stack(error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
     except Exception:  # noqa: BLE001  # see message_of
         return "(the traceback cannot be printed)"
-    return shortened_inside(active_policy().redacted_text(text, semconv.EXCEPTION_STACKTRACE), _STACK_BYTES)
+    return shortened_inside(active_policy().redacted_text(without_values(text), semconv.EXCEPTION_STACKTRACE), _STACK_BYTES)

@@ -35,7 +35,7 @@ def warn_if_doubled() -> None:
         _Warned.has_been = True
         _log.warning(
             "model calls are traced twice: as tracegraph's `chat` spans, and by %s; keep one of them: "
-            'setup(model_spans="never") leaves ours out',
+            'setup(options=TelemetryOptions(model_spans="never")) leaves ours out',
             ", ".join(names),
         )
 

@@ -5,6 +5,7 @@ This is the one place that imports structlog. Tracebacks show no local variables
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
@@ -17,12 +18,27 @@ from structlog.tracebacks import ExceptionDictTransformer
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.correlation import add_run_fields, report_once
 from tracegraph.telemetry.forwarding import ForwardingHandler, forward_line
+from tracegraph.telemetry.quoted_values import without_values, without_values_inside
 
-__all__ = ["LogForm", "configure_logs"]
+__all__ = ["LogForm", "check_form", "configure_logs"]
 
 LogForm: TypeAlias = Literal["json", "console"]
 
-_dict_tracebacks: Final = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+_as_dicts: Final = ExceptionDictTransformer(show_locals=False)
+
+
+def _as_dicts_without_values(exc_info: Any) -> Any:
+    """Return an exception and its causes as data; the values that one refuses are as much content as local variables are."""
+    return without_values_inside(_as_dicts(exc_info))
+
+
+def _print_without_values(out: TextIO, exc_info: Any) -> None:
+    whole = io.StringIO()
+    structlog.dev.plain_traceback(whole, exc_info)
+    out.write(without_values(whole.getvalue()))
+
+
+_dict_tracebacks: Final = structlog.processors.ExceptionRenderer(_as_dicts_without_values)
 _stamp: Final = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 
@@ -47,8 +63,7 @@ def configure_logs(form: LogForm = "json", *, level: int | str = "INFO", stream:
     Raises:
         InvalidInputError: *form* or *level* is unknown.
     """
-    if form not in ("json", "console"):
-        raise InvalidInputError(f"logs are written as 'json' or 'console', not {form!r}")
+    check_form(form)
     number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise InvalidInputError(f"there is no log level {level!r}; known: {', '.join(logging.getLevelNamesMapping())}")
@@ -56,6 +71,12 @@ def configure_logs(form: LogForm = "json", *, level: int | str = "INFO", stream:
     with _Configured.lock:
         _configure_structlog(form, number, out)
         _configure_logging(form, number, out)
+
+
+def check_form(form: LogForm) -> None:
+    """Refuse a form that :func:`configure_logs` refuses, and change nothing."""
+    if form not in ("json", "console"):
+        raise InvalidInputError(f"logs are written as 'json' or 'console', not {form!r}")
 
 
 def _configure_structlog(form: LogForm, level: int, out: TextIO) -> None:
@@ -109,7 +130,7 @@ def _rendering(form: LogForm, out: TextIO) -> list[Any]:
     if form == "json":
         return [_dict_tracebacks, _render_json]
     is_terminal = bool(getattr(out, "isatty", lambda: False)())
-    return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=structlog.dev.plain_traceback)]
+    return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=_print_without_values)]
 
 
 _json: Final = structlog.processors.JSONRenderer(ensure_ascii=False)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import _logs
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
@@ -25,7 +26,10 @@ from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.sinks import queue_size
 from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
 
-__all__ = ["LogPipeline"]
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+
+__all__ = ["LogPipeline", "LogPlan"]
 
 _VARIABLE: Final = "OTEL_LOGS_EXPORTER"
 _GROUP: Final = "opentelemetry_logs_exporter"
@@ -38,51 +42,83 @@ class _Owned:
     provider: LoggerProvider | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """What a pipeline will get: made, and neither fed nor seen by anybody."""
+
+    pipeline: LogPipeline
+    provider: Any
+    """The one to feed the processors; None if there is nothing to feed."""
+    is_new: bool
+    """It is to become the global one."""
+    processors: dict[str, LogRecordProcessor]
+
+
 class LogPipeline:
     """The processors that setup() adds to a logger provider: the one *given*, else the global one, made if there is none."""
 
     def __init__(self, given: LoggerProvider | None) -> None:
         self._given = given
         self._processors: dict[str, LogRecordProcessor] = {}
-        self._planned: dict[str, Callable[[], Any]] = {}
 
     def feeds(self, given: LoggerProvider | None) -> bool:
         """Whether it is the pipeline of that provider; of any, if none is *given*."""
         return given is None or given is self._given
 
-    def plan(self, exporters: Sequence[Any], *, has_environment: bool) -> None:
-        """Note what is asked for and not there yet; nothing is started.
+    def plan(
+        self, exporters: Sequence[Any], *, has_environment: bool, resource: Callable[[], Resource | None], undo: ExitStack
+    ) -> LogPlan:
+        """Make what is asked for and not there yet; nothing is started, and *undo* gets what discards it.
+
+        Args:
+            resource: returns that of a provider made here.
 
         Raises:
             InvalidInputError: ``OTEL_LOGS_EXPORTER`` or the OTLP protocol names something that does not exist, or the
                 provider takes no processors.
+            ValueError: an exporter or the SDK refuses what a variable of its own says.
         """
         is_by_environment = has_environment and self._given is None and not _has_application_provider()
-        planned = {name: _exporter_class(name) for name in (_environment_names() if is_by_environment else ())}
-        planned |= {f"exporter {id(exporter)}": partial(_itself, exporter) for exporter in exporters}
-        self._planned = {key: make for key, make in planned.items() if key not in self._processors}
-        provider = self._given or (_logs.get_logger_provider() if _has_application_provider() else None)
-        if self._planned and provider is not None and not hasattr(provider, "add_log_record_processor"):
+        named = {name: _exporter_class(name) for name in (_environment_names() if is_by_environment else ())}
+        named = {name: cls for name, cls in named.items() if name not in self._processors}
+        lent = {f"exporter {id(exporter)}": exporter for exporter in exporters}
+        lent = {key: exporter for key, exporter in lent.items() if key not in self._processors}
+        provider, is_new = self._provider(resource, is_needed=bool(named or lent))
+        processors: dict[str, LogRecordProcessor] = {}
+        for name, cls in named.items():
+            processors[name] = _batched_own(cls(), name)
+            undo.callback(processors[name].shutdown)
+        for key, exporter in lent.items():
+            processors[key] = processor = _batched(exporter, type(exporter).__name__)
+            undo.callback(processor.discard)
+        return LogPlan(self, provider, is_new, processors)
+
+    def _provider(self, resource: Callable[[], Resource | None], *, is_needed: bool) -> tuple[Any, bool]:
+        """Return the provider to feed, and whether it is one made here and now; None if none is needed."""
+        if not is_needed and self._given is None:
+            return None, False
+        found: Any = self._given or _logs.get_logger_provider()
+        if hasattr(found, "add_log_record_processor") or not is_needed:
+            return found, False
+        if self._given is not None or _has_application_provider():
             raise InvalidInputError(
-                f"the logger provider is a {type(provider).__name__}, which takes no processors; "
+                f"the logger provider is a {type(found).__name__}, which takes no processors; "
                 "pass logger_provider= an SDK provider, or let the application export its records itself"
             )
+        # The handle shuts its exporters down itself when the process ends.
+        return LoggerProvider(resource(), shutdown_on_exit=False), True
 
-    def open(self, tracer_provider: Any) -> None:
-        """Start what was planned. A provider made here has the resource of *tracer_provider*."""
-        planned, self._planned = self._planned, {}
-        if not planned and self._given is None:
+    def start(self, plan: LogPlan) -> None:
+        """Start what was planned."""
+        if plan.provider is None:
             return
-        provider: Any = self._given or _logs.get_logger_provider()
-        if not hasattr(provider, "add_log_record_processor"):
-            # The handle shuts its exporters down itself when the process ends.
-            provider = _Owned.provider = LoggerProvider(getattr(tracer_provider, "resource", None), shutdown_on_exit=False)
-            _logs.set_logger_provider(provider)
+        if plan.is_new:
+            _Owned.provider = plan.provider
+            _logs.set_logger_provider(plan.provider)
         use_logger_provider(self._given)
-        for key, make in planned.items():
-            exporter = make()
-            self._processors[key] = _batched(exporter, type(exporter).__name__ if key.startswith("exporter ") else key)
-            provider.add_log_record_processor(self._processors[key])
+        for key, processor in plan.processors.items():
+            self._processors[key] = processor
+            plan.provider.add_log_record_processor(processor)
 
     def force_flush(self, timeout_ms: int) -> bool:
         """Export what is waiting; return whether all of it went out."""
@@ -122,17 +158,35 @@ def _exporter_class(name: str) -> Any:
     raise InvalidInputError(f"{_VARIABLE} names {name!r}, which is no installed log exporter; known: {', '.join(known)}")
 
 
-def _batched(exporter: Any, name: str) -> BatchLogRecordProcessor:
+def _batched_own(exporter: Any, name: str) -> _CountingProcessor:
+    """Return a batch processor of an exporter made here, which is closed if there can be none."""
+    try:
+        return _batched(exporter, name)
+    except BaseException:
+        exporter.shutdown()
+        raise
+
+
+def _batched(exporter: Any, name: str) -> _CountingProcessor:
     """Return a batch processor; the ``OTEL_BLRP_*`` variables win over our choices."""
     count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"), "logs", name)
-    return _CountingProcessor(_CountingExporter(exporter, count), count)
+    try:
+        return _CountingProcessor(_CountingExporter(exporter, count), count)
+    except BaseException:
+        count.close()
+        raise
 
 
 class _CountingProcessor(BatchLogRecordProcessor):
-    def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:
+    def __init__(self, exporter: _CountingExporter, count: BatchCount) -> None:
         super().__init__(exporter, max_queue_size=count.capacity)
+        self._counting = exporter
         self._count = count
-        self._behind = exporter
+
+    def discard(self) -> None:
+        """Stop, before anything was fed to it, and leave the exporter open: it is its owner's."""
+        self._counting.is_released = True
+        self.shutdown()
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         self._count.put()
@@ -141,7 +195,7 @@ class _CountingProcessor(BatchLogRecordProcessor):
     def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool:
         until = time.monotonic() + timeout_millis / 1e3
         has_flushed = super().force_flush(timeout_millis)
-        return self._behind.force_flush(max(0, int((until - time.monotonic()) * 1e3))) and has_flushed
+        return self._counting.force_flush(max(0, int((until - time.monotonic()) * 1e3))) and has_flushed
 
     def shutdown(self) -> None:
         super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
@@ -152,6 +206,7 @@ class _CountingExporter(LogRecordExporter):
     def __init__(self, exporter: LogRecordExporter, count: BatchCount) -> None:
         self._exporter = exporter
         self._count = count
+        self.is_released = False
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         self._count.take(len(batch))
@@ -165,11 +220,8 @@ class _CountingExporter(LogRecordExporter):
         return result
 
     def shutdown(self) -> None:
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+        if not self.is_released:
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)
-
-
-def _itself(exporter: Any) -> Any:
-    return exporter

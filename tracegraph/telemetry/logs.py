@@ -18,7 +18,7 @@ from tracegraph import events
 from tracegraph.events import Event, kinds
 from tracegraph.telemetry import points, semconv
 from tracegraph.telemetry.calls import CallEnded, CallStarted, request_of
-from tracegraph.telemetry.failure import error_type, exception_attributes, is_failure
+from tracegraph.telemetry.failure import error_type, exception_attributes, is_failure, reason_text
 from tracegraph.telemetry.losses import lost_so_far
 from tracegraph.telemetry.mirroring import has_state_records
 from tracegraph.telemetry.open_spans import Attributes
@@ -119,7 +119,7 @@ class LogsObserver:
         run = self._runs.get(event.run_id)
         attributes: Attributes = {semconv.RUN_STATUS: event.status}
         if event.reason is not None:
-            attributes[semconv.RUN_REASON] = event.reason
+            attributes[semconv.RUN_REASON] = reason_text(event.reason)
         has_failed = event.status in {"failed", "step_limit"} and is_failure(event.error)
         if has_failed and event.error is not None:
             attributes |= _failure(event.error)
@@ -150,7 +150,7 @@ class LogsObserver:
         self._record(semconv.RUN_RESUMED_EVENT, _INFO, event, "run goes on", points.of_resumed(event))
 
     def _drained(self, event: events.Drained) -> None:
-        attributes = {**points.of_drained(event), semconv.RUN_REASON: event.reason, semconv.SUPERSTEP: event.step}
+        attributes = {**points.of_drained(event), semconv.RUN_REASON: reason_text(event.reason), semconv.SUPERSTEP: event.step}
         self._record(semconv.RUN_DRAINED_EVENT, _INFO, event, "run stops between two supersteps", attributes)
 
     def _join_starved(self, event: events.JoinStarved) -> None:

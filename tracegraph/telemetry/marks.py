@@ -11,7 +11,7 @@ from opentelemetry.trace import Span
 
 from tracegraph.events import AttemptEnded, Drained, Interrupted, JoinStarved, Resumed, TaskEnded, TurnTaken
 from tracegraph.telemetry import points, semconv
-from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.failure import is_failure, mark_failed, reason_text
 from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.traceparent import parse_traceparent
 
@@ -34,7 +34,7 @@ def mark_resumed(span: Span, event: Resumed) -> None:
 
 def mark_drained(span: Span, event: Drained) -> None:
     """Note on the run that it was asked to stop, and where it would have gone on."""
-    span.set_attribute(semconv.RUN_REASON, event.reason)
+    span.set_attribute(semconv.RUN_REASON, reason_text(event.reason))
     add_event(span, semconv.RUN_DRAINED_EVENT, partial(points.of_drained, event), event.at_ns)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
     from opentelemetry.util.types import AttributeValue
 
-__all__ = ["EVENTS_VARIABLE", "Events", "add_event", "has_records", "has_state_records", "use_events"]
+__all__ = ["EVENTS_VARIABLE", "Events", "add_event", "check_events", "has_records", "has_state_records", "use_events"]
 
 Events: TypeAlias = Literal["logs", "dup", "spans"]
 """``logs``: records, and no span events where there is a logger provider; ``dup``: both; ``spans``: no records."""
@@ -48,10 +48,15 @@ def use_events(events: Events | None) -> None:
     Traceback (most recent call last):
     tracegraph.errors.InvalidInputError: [TG102] events is 'both'; known: logs, dup, spans
     """
+    check_events(events)
+    _Choice.events = events
+
+
+def check_events(events: Events | None) -> None:
+    """Refuse what :func:`use_events` refuses, and change nothing."""
     given = events or os.environ.get(EVENTS_VARIABLE)
     if given and given not in get_args(Events):
         raise InvalidInputError(f"{'events' if events else EVENTS_VARIABLE} is {given!r}; known: {', '.join(get_args(Events))}")
-    _Choice.events = events
 
 
 def has_records() -> bool:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
 
 from tracegraph.errors import InvalidInputError
 
@@ -27,9 +27,9 @@ ModelSpans: TypeAlias = Literal["always", "never"]
 ModelMetrics: TypeAlias = Literal["with_spans", "always", "never"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryOptions:
-    """The options of :func:`tracegraph.telemetry.setup`.
+    """What few applications ask of :func:`tracegraph.telemetry.setup`.
 
     Attributes:
         profile: ``openinference`` adds the attributes that Arize Phoenix draws its views from.
@@ -37,6 +37,15 @@ class TelemetryOptions:
             or ``latest``, what has been agreed on since.
         model_spans: ``never`` leaves out the spans of model calls, where an instrumentation of the provider makes them.
         model_metrics: whether model calls are measured: as long as their spans are made here, or in any case, or not at all.
+
+    Raises:
+        InvalidInputError: an option has a value that it cannot have.
+
+    >>> TelemetryOptions(semconv="1.41")
+    TelemetryOptions(profile='none', semconv='1.41', model_spans='always', model_metrics='with_spans')
+    >>> TelemetryOptions(semconv="1.36")
+    Traceback (most recent call last):
+    tracegraph.errors.InvalidInputError: [TG102] semconv='1.36' is no choice for telemetry; known: 'latest', '1.41'
     """
 
     profile: Profile = "none"
@@ -53,20 +62,10 @@ class TelemetryOptions:
         """
         return self.model_spans == "always" if self.model_metrics == "with_spans" else self.model_metrics == "always"
 
-    def changed(self, **given: Any) -> TelemetryOptions:
-        """Return these options with those of *given* that are not None.
-
-        Raises:
-            InvalidInputError: an option has a value that it cannot have.
-
-        >>> TelemetryOptions().changed(semconv="1.41", profile=None)
-        TelemetryOptions(profile='none', semconv='1.41', model_spans='always', model_metrics='with_spans')
-        """
-        given = {name: value for name, value in given.items() if value is not None}
-        for name, value in given.items():
-            if value not in (known := _CHOICES[name]):
+    def __post_init__(self) -> None:
+        for name, known in _CHOICES.items():
+            if (value := getattr(self, name)) not in known:
                 raise InvalidInputError(f"{name}={value!r} is no choice for telemetry; known: {', '.join(map(repr, known))}")
-        return replace(self, **given)
 
 
 _CHOICES: Final = {

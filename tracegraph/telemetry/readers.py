@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIServer
@@ -53,6 +53,7 @@ class Meters:
 
     Raises:
         InvalidInputError: a name is no installed exporter, or the Prometheus endpoint cannot be opened.
+        ValueError: an exporter or the SDK refuses what a variable of its own says.
     """
 
     def __init__(self, names: Iterable[str], resource: Resource) -> None:
@@ -61,10 +62,16 @@ class Meters:
         names = tuple(dict.fromkeys(names))
         # What may fail comes first: a reader starts a thread, and an endpoint stays open.
         classes = [_exporter_class(name) for name in names if name != _PROMETHEUS]
-        exporters = [cls() for cls in classes]
-        readers = [self._prometheus_reader()] if _PROMETHEUS in names else []
-        readers.extend(made if isinstance(made, MetricReader) else PeriodicExportingMetricReader(made) for made in exporters)
-        self.provider = OwnMeterProvider(readers, resource, shutdown_on_exit=False)
+        with ExitStack() as undo:
+            exporters = []
+            for cls in classes:
+                exporters.append(exporter := cls())
+                undo.callback(exporter.shutdown)
+            readers = [self._prometheus_reader()] if _PROMETHEUS in names else []
+            undo.callback(self._close_endpoint)
+            readers.extend(made if isinstance(made, MetricReader) else PeriodicExportingMetricReader(made) for made in exporters)
+            self.provider = OwnMeterProvider(readers, resource, shutdown_on_exit=False)
+            undo.pop_all()
 
     def use(self) -> None:
         """Measure later runs with it, and make it the global one if there is none yet.
@@ -87,6 +94,9 @@ class Meters:
         self.provider.is_retired = True
         with suppress(Exception):  # as above
             self.provider.shutdown()
+        self._close_endpoint()
+
+    def _close_endpoint(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

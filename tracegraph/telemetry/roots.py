@@ -108,7 +108,7 @@ def _content() -> ContentRecorder | None:
     from tracegraph.telemetry.content.recorder import ContentRecorder
     from tracegraph.telemetry.model_calls import model_answer
 
-    logger = (logger_in_use() or find_logger(active_logger_provider())) if policy.on_events else None
+    logger = (logger_in_use() or find_logger(active_logger_provider())) if policy.emits_events else None
     return ContentRecorder(policy, logger, lambda event: request_of(event)[2], model_answer)
 
 

@@ -26,29 +26,27 @@ import atexit
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.mirroring import Events, use_events
-from tracegraph.telemetry.options import DEFAULT_OPTIONS, ModelMetrics, ModelSpans, Profile, Semconv, current_options, use_options
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions, use_options
 from tracegraph.telemetry.roots import use_provider
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import LogRecordExporter
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from tracegraph.telemetry.content import Capture, ContentPolicy
     from tracegraph.telemetry.content.upload import Upload
     from tracegraph.telemetry.log_lines import LogForm
-    from tracegraph.telemetry.log_setup import LogPipeline
+    from tracegraph.telemetry.log_setup import LogPipeline, LogPlan
+    from tracegraph.telemetry.plan import Plan, Standing
     from tracegraph.telemetry.readers import Meters
     from tracegraph.telemetry.sinks import Sink
 
@@ -56,8 +54,6 @@ __all__ = ["Telemetry", "setup"]
 
 _lock = threading.RLock()
 _active: Telemetry | None = None
-_owned: Any = None
-"""The provider made here and set as the global one. OpenTelemetry allows that once a process, so it is used again."""
 
 
 class Telemetry:
@@ -70,6 +66,7 @@ class Telemetry:
         self.provider = provider
         self.store_path: Path | None = None
         self._sinks: dict[str, Sink] = {}
+        self._options = DEFAULT_OPTIONS
         self._logs: LogPipeline | None = None
         self._meters: Meters | None = None
         self._has_content = False
@@ -113,7 +110,7 @@ class Telemetry:
         with _lock:
             if _active is self:
                 _active = None
-                use_provider(None, retired=_owned)
+                use_provider(None, retired=_retired())
                 use_events(None)
                 use_options(DEFAULT_OPTIONS)
                 self._choose_content(None)
@@ -141,23 +138,38 @@ class Telemetry:
         if before is not None and before is not self._upload:
             before.shutdown()
 
-    def _add(self, sinks: Sequence[Sink]) -> None:
-        assert self.provider is not None  # the disabled handle gets no sinks
-        for sink in sinks:
+    def _standing(self) -> Standing:
+        from tracegraph.telemetry.plan import Standing
+
+        return Standing(
+            provider=self.provider,
+            sink_keys=frozenset(self._sinks),
+            logs=self._logs,
+            has_meters=self._meters is not None,
+            options=self._options,
+        )
+
+    def _carry_out(self, plan: Plan) -> None:
+        for sink in plan.sinks:
             self._sinks[sink.key] = sink
             self.store_path = sink.store_path or self.store_path
-            self.provider.add_span_processor(sink.processor)
+            sink.start(plan.provider)
+        self._start_logs(plan.logs)
+        if plan.meters is not None:
+            self._meters = plan.meters
+            plan.meters.use()
+        if plan.has_events:
+            use_events(plan.events)
+        self._options = plan.options
+        use_options(plan.options)
+        if plan.content is not None:
+            self._choose_content(plan.content)
 
-    def _use_logs(self, pipeline: LogPipeline) -> None:
-        if self._logs is not None and self._logs is not pipeline:
-            self._logs.shutdown()
-        self._logs = pipeline
-        pipeline.open(self.provider)
-
-    def _measure(self, meters: Meters | None) -> None:
-        if meters is not None:
-            self._meters = meters
-            meters.use()
+    def _start_logs(self, plan: LogPlan) -> None:
+        before, self._logs = self._logs, plan.pipeline
+        if before is not None and before is not self._logs:
+            before.shutdown()
+        plan.pipeline.start(plan)
 
 
 def setup(
@@ -172,14 +184,15 @@ def setup(
     logger_provider: LoggerProvider | None = None,
     log_exporters: Sequence[LogRecordExporter] | None = None,
     capture: ContentPolicy | Capture | str | bool | None = None,
-    profile: Profile | None = None,
-    semconv: Semconv | None = None,
-    model_spans: ModelSpans | None = None,
-    model_metrics: ModelMetrics | None = None,
+    options: TelemetryOptions | None = None,
 ) -> Telemetry:
     """Configure where spans, metrics and log records go (see the module's docstring); return the handle to flush and close it.
 
-    Called again, it adds what is asked for and not there yet, and returns the same handle. A tracer provider
+    Called again, it adds the exporters that are asked for and not there yet, and returns the same handle. Of *events*, *capture*
+    and *options* each one given replaces what was there, as a whole, for the runs that start from then on; what is None stays.
+    Given another *provider* than before, it shuts the earlier handle down and begins anew.
+
+    A tracer provider
     that the application has set is never replaced: the store (unless False) and what other arguments name are
     added to it, while the environment's exporters are taken to be that application's own doing. Nor is a meter provider
     that it has set.
@@ -198,57 +211,56 @@ def setup(
         log_exporters: more exporters of log records, each in a batch of its own.
         capture: what content is recorded, and where: a :class:`tracegraph.telemetry.content.ContentPolicy`, or what one of
             these takes as ``capture``; None: as ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` says, else nothing.
-        profile: ``"openinference"`` adds what Arize Phoenix draws its views from; ``"none"``, the default, does not.
-        semconv: ``"1.41"`` uses the names of the last released GenAI conventions rather than the ``"latest"``.
-        model_spans: ``"never"`` makes no spans of model calls, where an instrumentation of the provider does;
-            ``"always"`` is the default.
-        model_metrics: ``"with_spans"``, the default, measures model calls where their spans are made here; ``"always"``
-            also where they are not, for instrumentations that measure nothing; ``"never"`` does not.
+        options: what few applications ask for; None: the default.
 
     Raises:
         InvalidInputError: ``OTEL_TRACES_EXPORTER``, ``OTEL_METRICS_EXPORTER``, ``OTEL_LOGS_EXPORTER`` or the OTLP protocol
             names something that does not exist, the application's provider takes no processors, the Prometheus endpoint
-            cannot be opened, *capture* or a variable of content says nothing known, or an option has a value it cannot have.
+            cannot be opened, or *events*, *logs*, *capture*, *options* or a variable of theirs says nothing known.
+        Exception: what an exporter or the SDK raises about variables of its own. Whatever is raised, nothing has changed.
     """
     global _active  # noqa: PLW0603  # see shutdown()
-    _write_lines(logs)
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        _write_lines(logs)
         return Telemetry(None)
-    from tracegraph.telemetry import sinks
+    from tracegraph.telemetry.plan import Asked, make_plan
 
+    asked = Asked(
+        provider=provider,
+        service_name=service_name,
+        store=store,
+        console=console,
+        exporters=tuple(exporters or ()),
+        logs=logs,
+        events=events,
+        logger_provider=logger_provider,
+        log_exporters=tuple(log_exporters or ()),
+        capture=capture,
+        options=options,
+    )
     with _lock:
-        handle = _handle_for(provider)
-        target = (handle and handle.provider) or provider or _application_provider()
-        is_ours = target is None or target is _owned
-        names = [] if provider is not None else sinks.environment_names() if is_ours else [sinks.STORE]
-        options = (DEFAULT_OPTIONS if handle is None else current_options()).changed(
-            profile=profile, semconv=semconv, model_spans=model_spans, model_metrics=model_metrics
-        )
-        # All of it before anything is changed: an unknown name must not leave half a configuration behind.
-        present = frozenset(handle._sinks) if handle is not None else frozenset()  # noqa: SLF001  # one concept, two halves
-        if handle is None or events is not None:
-            use_events(events)
-        content = _content(capture) if handle is None or capture is not None else None
-        pipeline = _log_pipeline(handle, logger_provider, log_exporters or (), has_environment=provider is None)
-        has_meters = handle is not None and handle.meter_provider is not None
-        meters = None if has_meters or provider is not None else _meters(target, service_name)
-        with ExitStack() as undo:
-            if meters is not None:
-                undo.callback(meters.shutdown)
-            wanted = sinks.make_sinks(names, store, has_console=console, exporters=exporters or (), present=present)
-            undo.pop_all()
+        before = _active
+        handle = None if before is None or provider not in (None, before.provider) else before
+        plan = make_plan(asked, None if handle is None else handle._standing())  # noqa: SLF001  # one concept, two halves
         if handle is None:
-            handle = Telemetry(_own_provider(service_name) if is_ours else target)
-            use_provider(provider)
-            atexit.register(handle.shutdown)
-            _active = handle
-        use_options(options)
-        handle._add(wanted)  # noqa: SLF001  # as above
-        handle._use_logs(pipeline)  # noqa: SLF001
-        handle._measure(meters)  # noqa: SLF001  # as above
-        if content is not None:
-            handle._choose_content(content)  # noqa: SLF001  # as above
-        return handle
+            if before is not None:
+                before.shutdown()
+            _active = handle = _open(plan, provider)
+        handle._carry_out(plan)  # noqa: SLF001  # as above
+    _write_lines(logs)
+    return handle
+
+
+def _open(plan: Plan, given: TracerProvider | None) -> Telemetry:
+    """Return a handle to carry a first plan out with."""
+    if plan.is_own_provider:
+        from tracegraph.telemetry.tracer_provider import make_global
+
+        make_global(plan.provider)
+    use_provider(given)
+    handle = Telemetry(plan.provider)
+    atexit.register(handle.shutdown)
+    return handle
 
 
 def _write_lines(form: LogForm | None) -> None:
@@ -259,85 +271,8 @@ def _write_lines(form: LogForm | None) -> None:
         configure_logs(form)
 
 
-def _handle_for(provider: TracerProvider | None) -> Telemetry | None:
-    """Return the handle of an earlier call, None if there is none; one that feeds another provider is shut down."""
-    handle = _active
-    if handle is not None and provider is not None and handle.provider is not provider:
-        handle.shutdown()
-        return None
-    return handle
+def _retired() -> TracerProvider | None:
+    """Return the provider made here, whose exporters have been shut down."""
+    from tracegraph.telemetry.tracer_provider import own_provider
 
-
-def _log_pipeline(
-    handle: Telemetry | None,
-    provider: LoggerProvider | None,
-    exporters: Sequence[LogRecordExporter],
-    *,
-    has_environment: bool,
-) -> LogPipeline:
-    """Return the handle's pipeline of log records, or a new one if *provider* is another one than it feeds."""
-    from tracegraph.telemetry.log_setup import LogPipeline
-
-    pipeline = handle._logs if handle is not None else None  # noqa: SLF001  # as in setup()
-    if pipeline is None or not pipeline.feeds(provider):
-        pipeline = LogPipeline(provider)
-    pipeline.plan(exporters, has_environment=has_environment)
-    return pipeline
-
-
-def _content(capture: ContentPolicy | Capture | str | bool | None) -> ContentPolicy | None:
-    """Return the policy that *capture* or the environment asks for, None if neither says anything."""
-    from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE
-
-    if capture is None and CAPTURE_VARIABLE not in os.environ and HOOK_VARIABLE not in os.environ:
-        return None
-    from tracegraph.telemetry.content.choice import policy_from_environment
-
-    return policy_from_environment(capture)
-
-
-def _application_provider() -> TracerProvider | None:
-    """Return the real provider that is the global one (ours of an earlier setup included), None if there is none."""
-    from opentelemetry import trace
-
-    found: Any = trace.get_tracer_provider()
-    if isinstance(found, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
-        return None
-    if not hasattr(found, "add_span_processor"):
-        raise InvalidInputError(
-            f"the application's tracer provider is a {type(found).__name__}, which takes no span processors; "
-            "pass provider= an SDK provider, or let the application export its spans itself"
-        )
-    return found  # type: ignore[no-any-return]  # it quacks like the SDK's
-
-
-def _meters(target: Any, service_name: str | None) -> Meters | None:
-    """Return a meter provider with the readers that the environment asks for, if any; of the same service as the spans."""
-    from tracegraph.telemetry import readers
-
-    names = readers.environment_names()
-    if not names or readers.has_application_provider():
-        return None
-    return readers.Meters(names, getattr(target, "resource", None) or _resource(service_name))
-
-
-def _own_provider(service_name: str | None) -> TracerProvider:
-    """Return the provider made here; make it and set it as the global one the first time."""
-    global _owned  # noqa: PLW0603  # see _owned
-    if _owned is None:
-        from opentelemetry import trace
-        from opentelemetry.sdk.trace import TracerProvider
-
-        # The handle shuts its exporters down itself when the process ends.
-        _owned = TracerProvider(resource=_resource(service_name), shutdown_on_exit=False)
-        trace.set_tracer_provider(_owned)
-    return _owned  # type: ignore[no-any-return]  # Any, because the SDK is not imported at the top
-
-
-def _resource(service_name: str | None) -> Resource:
-    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-
-    resource = Resource.create()
-    if service_name is not None or str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        resource = resource.merge(Resource({SERVICE_NAME: service_name or "tracegraph"}))
-    return resource
+    return own_provider()

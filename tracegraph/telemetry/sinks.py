@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
@@ -17,7 +19,7 @@ from tracegraph.telemetry import otlp
 from tracegraph.telemetry.counted_spans import CountingProcessor
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
-from tracegraph.telemetry.store_sink import STORE, delay_ms, store_processor
+from tracegraph.telemetry.store_sink import STORE, delay_ms, end_abandoned, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -47,6 +49,20 @@ class Sink:
     key: str
     processor: SpanProcessor
     store_path: Path | None = None
+    is_lent: bool = False
+    """The exporter was an argument, so it is its owner's until the sink is in use."""
+
+    def start(self, provider: TracerProvider) -> None:
+        """Feed it the spans of *provider*."""
+        if self.store_path is not None:
+            end_abandoned(self.store_path)
+        provider.add_span_processor(self.processor)
+
+    def discard(self) -> None:
+        """Stop what was made and never started; a lent exporter stays open."""
+        if self.is_lent and isinstance(self.processor, CountingProcessor):
+            self.processor.release()
+        self.processor.shutdown()
 
 
 def environment_names() -> list[str]:
@@ -63,13 +79,15 @@ def make_sinks(
     has_console: bool,
     exporters: Sequence[SpanExporter],
     present: frozenset[str],
+    undo: ExitStack,
 ) -> list[Sink]:
     """Return a sink for every name, then for every argument of :func:`tracegraph.telemetry.setup` that adds one.
 
-    Those whose key is in *present* are left out.
+    Those whose key is in *present* are left out. None is started; *undo* gets what discards them.
 
     Raises:
         InvalidInputError: a name is no known exporter.
+        ValueError: an exporter or the SDK refuses what a variable of its own says.
     """
     wanted = dict.fromkeys(names)
     if store is False:
@@ -82,9 +100,13 @@ def make_sinks(
     keys = {(f"{STORE} {path}" if name == STORE else name): name for name in wanted}
     # Looked up first, made second: a processor starts a thread.
     classes = {key: _exporter_class(name) for key, name in keys.items() if key not in present}
-    sinks = [_sink(key, cls, path) for key, cls in classes.items()]
-    own = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
-    sinks.extend(Sink(key, _batched(exporter, type(exporter).__name__)) for key, exporter in own if key not in present)
+    lent = ((f"exporter {id(exporter)}", exporter) for exporter in exporters)
+    makers = [partial(_sink, key, cls, path) for key, cls in classes.items()]
+    makers.extend(partial(_lent_sink, key, exporter) for key, exporter in lent if key not in present)
+    sinks = []
+    for make in makers:
+        sinks.append(sink := make())
+        undo.callback(sink.discard)
     return sinks
 
 
@@ -96,13 +118,26 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
     # What is in the spool outlives this process, so it should be there soon.
     options = {"schedule_delay_millis": delay_ms()} if key == SPOOL else {}
-    return Sink(key, _batched(cls(), key, **options))
+    exporter = cls()
+    try:
+        return Sink(key, _batched(exporter, key, **options))
+    except BaseException:
+        exporter.shutdown()
+        raise
+
+
+def _lent_sink(key: str, exporter: SpanExporter) -> Sink:
+    return Sink(key, _batched(exporter, type(exporter).__name__), is_lent=True)
 
 
 def _batched(exporter: SpanExporter, name: str, **options: Any) -> BatchSpanProcessor:
     """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
     count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"), "traces", name)
-    return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity, **options)
+    try:
+        return CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity, **options)
+    except BaseException:
+        count.close()
+        raise
 
 
 def queue_size(variable: str) -> int:
@@ -117,6 +152,7 @@ class _CountingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, count: BatchCount) -> None:
         self._exporter = exporter
         self._count = count
+        self.is_released = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self._count.take(len(spans))
@@ -130,7 +166,8 @@ class _CountingExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        self._exporter.shutdown()
+        if not self.is_released:
+            self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)

@@ -27,7 +27,7 @@ from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.calls import Call, CallEnded, CallStarted
-from tracegraph.telemetry.failure import is_failure, mark_failed
+from tracegraph.telemetry.failure import is_failure, mark_failed, reason_text
 from tracegraph.telemetry.instrumentors import warn_if_doubled
 from tracegraph.telemetry.marks import (
     mark_drained,
@@ -157,7 +157,7 @@ class SpanObserver(SpanLookup):
             return
         try:
             if event.reason is not None:
-                run.span.set_attribute(semconv.RUN_REASON, event.reason)
+                run.span.set_attribute(semconv.RUN_REASON, reason_text(event.reason))
             if event.dropped:
                 run.span.set_attribute(semconv.STREAM_DROPPED, event.dropped)
             if run is self._root and (totals := self.usage.attributes()):

@@ -19,7 +19,7 @@ from tracegraph_exporters.open_spans import StoreSpanProcessor
 from tracegraph_exporters.schema import TraceStoreError
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
-__all__ = ["STORE", "delay_ms", "store_processor"]
+__all__ = ["STORE", "delay_ms", "end_abandoned", "store_processor"]
 
 STORE: Final = "tracegraph_sqlite"
 """The exporter's name, as the standard variables have it."""
@@ -31,24 +31,32 @@ _log = logging.getLogger("tracegraph.telemetry")
 
 
 def store_processor(path: Path, *, max_queue_size: int) -> StoreSpanProcessor:
-    """Return what feeds the store at *path*, after what dead processes left open there has been ended.
+    """Return what feeds the store at *path*; the file is made with the first span.
 
     ``OTEL_BSP_SCHEDULE_DELAY`` (milliseconds) is the delay of both what ended and what is open.
     """
+    delay = delay_ms()
+    count = BatchCount(max_queue_size, "traces", STORE)
+    try:
+        return _CountingStoreProcessor(
+            _CountingStore(path, count),
+            count,
+            open_delay_s=delay / 1e3,
+            max_queue_size=max_queue_size,
+            schedule_delay_millis=delay,
+        )
+    except BaseException:
+        count.close()
+        raise
+
+
+def end_abandoned(path: Path) -> None:
+    """End what dead processes left open in the store at *path*."""
     try:
         close_abandoned(path)
     except (TraceStoreError, OSError, sqlite3.Error) as error:
         # Not a reason to refuse: the exporter says itself when it cannot write.
         _log.warning("what dead processes left open in the trace store %s stays as it is: %s", path, error)
-    delay = delay_ms()
-    count = BatchCount(max_queue_size, "traces", STORE)
-    return _CountingStoreProcessor(
-        _CountingStore(path, count),
-        count,
-        open_delay_s=delay / 1e3,
-        max_queue_size=max_queue_size,
-        schedule_delay_millis=delay,
-    )
 
 
 class _CountingStoreProcessor(CountingProcessor, StoreSpanProcessor):

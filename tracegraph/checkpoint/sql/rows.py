@@ -161,7 +161,7 @@ def metadata_text(metadata: CheckpointMetadata) -> str:
         return _encode(metadata)
     except (TypeError, ValueError, RecursionError) as reason:
         raise InvalidInputError(
-            f"checkpoint metadata is stored as JSON, and this is none ({reason}): {metadata!r}; "
+            f"checkpoint metadata is stored as JSON, and this is none ({reason}); "
             "put texts, finite numbers and booleans into the config's metadata"
         ) from reason
 

@@ -7,10 +7,13 @@ from typing import Final
 
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["CAPTURE_VARIABLE", "HOOK_VARIABLE", "Capture"]
+__all__ = ["CAPTURE_VARIABLE", "EMIT_VARIABLE", "HOOK_VARIABLE", "VARIABLES", "Capture"]
 
 CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+EMIT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT"
 HOOK_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK"
+VARIABLES: Final = (CAPTURE_VARIABLE, EMIT_VARIABLE, HOOK_VARIABLE)
+"""With none of them set there is nothing to record."""
 
 
 class Capture(Enum):

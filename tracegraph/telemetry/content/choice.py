@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracegraph.errors import InvalidInputError
-from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, Capture
+from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, EMIT_VARIABLE, Capture
 from tracegraph.telemetry.content.policy import ContentPolicy
 from tracegraph.telemetry.content.presence import ask_again
 from tracegraph.telemetry.content.upload import Upload
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
 
 __all__ = ["active_logger_provider", "active_policy", "policy_from_environment", "use_content"]
+
+_EMIT_WORDS: Final = {"true": True, "false": False, "": None}
 
 logger = logging.getLogger("tracegraph.telemetry")
 
@@ -74,7 +76,15 @@ def policy_from_environment(capture: ContentPolicy | Capture | str | bool | None
     if isinstance(capture, ContentPolicy):
         return capture
     chosen = os.environ.get(CAPTURE_VARIABLE, "") if capture is None else capture
-    return ContentPolicy(capture=chosen, upload=Upload.from_environment())
+    emit_event = _emit_event()
+    return ContentPolicy(capture=Capture.of(chosen), emit_event=emit_event, upload=Upload.from_environment())
+
+
+def _emit_event() -> bool | None:
+    word = os.environ.get(EMIT_VARIABLE, "").strip().lower()
+    if word not in _EMIT_WORDS:
+        raise InvalidInputError(f"{EMIT_VARIABLE} is true or false, not {word!r}")
+    return _EMIT_WORDS[word]
 
 
 def _read() -> ContentPolicy:

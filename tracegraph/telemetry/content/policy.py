@@ -31,6 +31,8 @@ class ContentPolicy:
 
     Args:
         capture: a :class:`Capture` or its name, or True (everywhere) or False (nowhere).
+        emit_event: False: no log events, whatever *capture* says; True: one for each model call, with content only if *capture*
+            puts it on events; None: events where *capture* puts content on them.
         state: record the inputs and outputs of runs and nodes too, not only those of models, tools and retrievers.
         tool_definitions: record the tools a model could choose from; they are large, and the same each time.
         redactors: functions of a value and :class:`Where` it stands that return what may leave in its place. They are
@@ -53,6 +55,7 @@ class ContentPolicy:
     """
 
     capture: Capture | str | bool = Capture.NO_CONTENT
+    emit_event: bool | None = None
     state: bool = True
     tool_definitions: bool = False
     redactors: tuple[Redactor, ...] = SECRETS
@@ -72,6 +75,8 @@ class ContentPolicy:
         for redactor in self.redactors:
             if not callable(redactor):
                 raise InvalidInputError(f"a redactor is a function of a value and where it stands, not {redactor!r}")
+        if self.emit_event not in (True, False, None):
+            raise InvalidInputError(f"emit_event is True, False or None, not {self.emit_event!r}")
         if type(self.budget_bytes) is not int or self.budget_bytes < SMALLEST_POLICY_BUDGET:
             raise InvalidInputError(f"budget_bytes must be {SMALLEST_POLICY_BUDGET} or more, not {self.budget_bytes!r}")
         if type(self.max_attributes) is not int or self.max_attributes < 1:
@@ -98,12 +103,17 @@ class ContentPolicy:
     @property
     def on_events(self) -> bool:
         """Whether log events get content."""
-        return self.capture in (Capture.EVENT_ONLY, Capture.SPAN_AND_EVENT)
+        return self.emit_event is not False and self.capture in (Capture.EVENT_ONLY, Capture.SPAN_AND_EVENT)
+
+    @property
+    def emits_events(self) -> bool:
+        """Whether there are log events of model calls, with content or without."""
+        return bool(self.emit_event) or self.on_events
 
     @property
     def is_off(self) -> bool:
-        """Whether no content goes anywhere."""
-        return self.capture is Capture.NO_CONTENT and self.upload is None
+        """Whether there is nothing to record."""
+        return self.capture is Capture.NO_CONTENT and self.upload is None and not self.emit_event
 
     def redacted(self, data: Any, attribute: str) -> Any:
         """Return JSON data for *attribute* without what must not leave.
@@ -118,11 +128,11 @@ class ContentPolicy:
             raise
 
     def redacted_text(self, text: str, attribute: str) -> str:
-        """Return a text of an exception, which is no content, without what must not leave."""
-        return self.redacted_name(text, attribute) if self.exceptions else ""
+        """Return an exception's text without what must not leave, ``""`` if such texts are not recorded."""
+        return self.redacted_words(text, attribute) if self.exceptions else ""
 
-    def redacted_name(self, text: str, attribute: str) -> str:
-        """Return a name or key, which is no content, without what must not leave."""
+    def redacted_words(self, text: str, attribute: str) -> str:
+        """Return a text that is no content without what must not leave."""
         try:
             return self._redaction.text(text, attribute)
         except LeftOutError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tracegraph.telemetry.content.capture import CAPTURE_VARIABLE, HOOK_VARIABLE
+from tracegraph.telemetry.content.capture import VARIABLES
 
 __all__ = ["ask_again", "may_have_content"]
 
@@ -20,7 +20,7 @@ def may_have_content() -> bool:
     """Say whether a policy was chosen in code, or a variable is set; the variables are looked at once."""
     if _Answer.may_have is None:
         # One look costs microseconds, which the shortest runs would notice.
-        _Answer.may_have = _Answer.is_chosen or CAPTURE_VARIABLE in os.environ or HOOK_VARIABLE in os.environ
+        _Answer.may_have = _Answer.is_chosen or any(variable in os.environ for variable in VARIABLES)
     return _Answer.may_have
 
 

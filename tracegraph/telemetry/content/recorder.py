@@ -63,7 +63,8 @@ class ContentRecorder:
 
     def __init__(self, policy: ContentPolicy, logger: Logger | None, request_of: RequestOf, answer_of: AnswerOf) -> None:
         self._policy = policy
-        self._logger = logger if policy.on_events else None
+        self._logger = logger if policy.emits_events else None
+        self._takes_for_events = self._logger is not None and policy.on_events
         self._request_of = request_of
         self._answer_of = answer_of
         self._open: dict[Hashable, Entry] = {}
@@ -81,7 +82,7 @@ class ContentRecorder:
 
     @property
     def _takes_state(self) -> bool:
-        return self._policy.state and (self._policy.on_spans or self._logger is not None)
+        return self._policy.state and (self._policy.on_spans or self._takes_for_events)
 
     # -- runs and tasks
 
@@ -147,7 +148,7 @@ class ContentRecorder:
             case ModelStarted():
                 self._model_started(event, span)
             case ToolStarted():
-                if self._policy.on_spans or self._logger is not None:
+                if self._policy.on_spans or self._takes_for_events:
                     entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
                     entry.put(semconv.TOOL_CALL_ARGUMENTS, event.input)
             case MemoryStarted():
@@ -156,7 +157,7 @@ class ContentRecorder:
                     entry.put(semconv.MEMORY_QUERY_TEXT, event.query, is_text=True)
                     entry.put(semconv.MEMORY_RECORDS, event.records, record_shapes)
             case _:
-                if self._policy.on_spans or self._logger is not None:
+                if self._policy.on_spans or self._takes_for_events:
                     entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
                     entry.put(semconv.RETRIEVAL_QUERY_TEXT, event.query, is_text=True)
 
@@ -224,10 +225,12 @@ class ContentRecorder:
                 entry.refer(ref_attribute, ref)
 
     def _emit(self, entry: Entry, name: str, at_ns: int) -> None:
-        if self._logger is None or not entry.content:
+        content = entry.content if self._takes_for_events else {}
+        # Of a model call the facts alone are worth an event, if one was asked for.
+        if self._logger is None or not (content or (entry.is_inference and self._policy.emit_event)):
             return
         context = self.context if entry.span is None else set_span_in_context(entry.span, Context())
-        emit_details(self._logger, name, {**entry.facts, **entry.content}, context, at_ns)
+        emit_details(self._logger, name, {**entry.facts, **content}, context, at_ns)
 
 
 def _step_facts(event: TaskStarted | TaskEnded) -> dict[str, Any]:
