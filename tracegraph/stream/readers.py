@@ -188,6 +188,7 @@ class AsyncPartReader(AsyncIterator[Any], _Counting[AsyncRun]):
         if (run := self._owned.run) is not None and not run.is_ended and run.finish is None:
             run.parts.close()
             run.close_now("abandoned", "consumer_closed")
+            run.cancel_inline()
             run.ring()
 
     def fail(self, error: BaseException) -> None:

@@ -23,6 +23,8 @@ class _ModeTransformer(StreamTransformer):
 
     _native = True
     mode: ClassVar[str]
+    is_live: ClassVar[bool] = False
+    """Nodes emit such payloads while they run."""
 
     def __init_subclass__(cls) -> None:
         cls.required_stream_modes = (cls.mode,)
@@ -30,6 +32,7 @@ class _ModeTransformer(StreamTransformer):
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
         self.channel: StreamChannel[Any] = StreamChannel()
+        self.channel.is_of_supersteps = not self.is_live
         self._own_namespace = list(self.scope)
 
     def init(self) -> dict[str, Any]:
@@ -74,6 +77,7 @@ class CustomTransformer(_ModeTransformer):
     """Projection ``custom``: what nodes gave to the stream writer."""
 
     mode = "custom"
+    is_live = True
 
 
 class CheckpointsTransformer(_ModeTransformer):

@@ -9,15 +9,19 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from tracegraph.drivers.room import Room
 from tracegraph.drivers.unread import Buffering, Unread
 from tracegraph.errors import InvalidInputError, SlowReaderError
+from tracegraph.stream.parts import Part
+from tracegraph.stream.v3.protocol import GRAPH_TASKS, MESSAGE_EVENTS
 
 __all__ = ["AwaitedUnread", "Reader", "Readership", "WhenLeft"]
 
 T = TypeVar("T")
+
+_ALWAYS: Final = frozenset({"tasks", GRAPH_TASKS})
 
 WhenLeft: TypeAlias = Literal["stop", "finish"]
 """What becomes of a run that nobody has any more: it is stopped, or goes on to its end with nobody reading."""
@@ -82,6 +86,8 @@ class Readership:
         """What the run ends with, because a reader had no room."""
         self.about: Callable[[], str] = lambda: "a run"
         """Returns which run it is, for warnings and errors."""
+        self.is_live = False
+        """Somebody reads, or has read, what there is while nodes run; else only the run's own supersteps are of interest."""
         self.room = Room()
         self._awaited: list[weakref.ref[AwaitedUnread[Any]]] = []
         self._in_pump: Counter[Reader] = Counter()
@@ -104,6 +110,10 @@ class Readership:
             # Weakly: what is unread must go with its reader.
             unread.on_full = _Noting(self, unread)
         return unread
+
+    def want(self, part: Part) -> bool:
+        """Say whether a part is of interest: of what tells of graphs inside, what comes later makes no sense without it."""
+        return self.is_live or part.mode in _ALWAYS or (not part.ns and part.mode != MESSAGE_EVENTS)
 
     def _forget(self, reference: weakref.ref[AwaitedUnread[Any]]) -> None:
         self._awaited = [each for each in self._awaited if each is not reference]
