@@ -30,8 +30,8 @@ _LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
 class PartReaders(Readers, Protocol):
     """Who reads the parts of a stream, if they say what they need of it as it goes on."""
 
-    def want(self, part: Part) -> bool:
-        """Say whether anybody needs a part that was made just now."""
+    def want(self, mode: str, ns: tuple[str, ...]) -> bool:
+        """Say whether anybody needs a part of *mode* that was made just now of the graph at *ns*."""
 
 
 class StreamPlan:
@@ -81,7 +81,7 @@ class StreamPlan:
             part_added()
 
         def give_wanted(part: Part) -> None:
-            if want(part):
+            if want(part.mode, part.ns):
                 parts.put(part)
                 part_added()
 

@@ -70,6 +70,8 @@ class StreamMux:
         self._owners: dict[str, StreamTransformer] = {}
         self._channels: list[StreamChannel[Any]] = []
         self._transformers: list[StreamTransformer] = []
+        self._takers: dict[tuple[str, bool], tuple[StreamTransformer, ...]] = {}
+        """Which transformers see an event of a method, of the own graph or of one inside; found when one comes."""
         self._awaited: set[StreamTransformer] = set()
         """Those whose async hooks are called."""
         for transformer in [*(transformers or ()), *(make(scope) for make in self.factories)]:
@@ -165,13 +167,27 @@ class StreamMux:
     def push_flow(self, event: ProtocolEvent) -> MuxFlow[None]:
         """Decide what becomes of an event."""
         is_kept = True
-        for transformer in self._transformers:
+        for transformer in self._takers_of(event):
             if transformer in self._awaited:
                 is_kept = (yield transformer.aprocess(event)) is not False and is_kept
             else:
                 is_kept = transformer.process(event) is not False and is_kept
         if is_kept:
             self._log(event)
+
+    def _takers_of(self, event: ProtocolEvent) -> tuple[StreamTransformer, ...]:
+        key = event["method"], len(event["params"]["namespace"]) > len(self.scope)
+        found = self._takers.get(key)
+        if found is None:
+            method, is_inside = key
+            found = self._takers[key] = tuple(
+                transformer
+                for transformer in self._transformers
+                if (methods := transformer._methods) is None  # noqa: SLF001  # part of how transformers are written
+                or method in methods
+                or (is_inside and transformer._takes_inside)  # noqa: SLF001
+            )
+        return found
 
     def _log(self, event: ProtocolEvent) -> None:
         if self._numbers_events:

@@ -26,8 +26,11 @@ class _ModeTransformer(StreamTransformer):
     is_live: ClassVar[bool] = False
     """Nodes emit such payloads while they run."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         cls.required_stream_modes = (cls.mode,)
+        if cls.process is _ModeTransformer.process and cls.aprocess is StreamTransformer.aprocess:
+            cls._methods = frozenset({cls.mode})
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)

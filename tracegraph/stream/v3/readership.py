@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 from tracegraph.drivers.room import Room
 from tracegraph.drivers.unread import Buffering, Unread
 from tracegraph.errors import InvalidInputError, SlowReaderError
-from tracegraph.stream.parts import Part
 from tracegraph.stream.v3.protocol import GRAPH_TASKS, MESSAGE_EVENTS
 
 __all__ = ["AwaitedUnread", "Reader", "Readership", "WhenLeft"]
@@ -111,9 +110,9 @@ class Readership:
             unread.on_full = _Noting(self, unread)
         return unread
 
-    def want(self, part: Part) -> bool:
+    def want(self, mode: str, ns: tuple[str, ...]) -> bool:
         """Say whether a part is of interest: of what tells of graphs inside, what comes later makes no sense without it."""
-        return self.is_live or part.mode in _ALWAYS or (not part.ns and part.mode != MESSAGE_EVENTS)
+        return self.is_live or mode in _ALWAYS or (not ns and mode != MESSAGE_EVENTS)
 
     def _forget(self, reference: weakref.ref[AwaitedUnread[Any]]) -> None:
         self._awaited = [each for each in self._awaited if each is not reference]
