@@ -44,10 +44,15 @@ def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generat
     try:
         for _ in turns:
             while run.parts:
-                yield format_part(run.parts.popleft())
-            if (error := run.parts.error) is not None:
-                run.fail_for_reader(error)
-                turns.throw(error)
+                try:
+                    part = format_part(run.parts.popleft())
+                except BaseException as error:  # Ctrl-C, in this thread: the run is not left, it ends by that
+                    turns.throw(error)
+                    raise  # it had ended
+                yield part
+            if (slow := run.parts.error) is not None:
+                run.fail_for_reader(slow)
+                turns.throw(slow)
         run.result()
     finally:
         run.parts.close()  # before this waits for nodes that may wait for their reader
@@ -60,10 +65,15 @@ async def _aread(owned: _Owned[AsyncRun], format_part: Callable[[Part], Any]) ->
     try:
         async for _ in turns:
             while run.parts:
-                yield format_part(run.parts.popleft())
-            if (error := run.parts.error) is not None:
-                run.fail_for_reader(error)
-                await turns.athrow(error)
+                try:
+                    part = format_part(run.parts.popleft())
+                except BaseException as error:  # as above
+                    await turns.athrow(error)
+                    raise
+                yield part
+            if (slow := run.parts.error) is not None:
+                run.fail_for_reader(slow)
+                await turns.athrow(slow)
         run.result()
     finally:
         run.parts.close()

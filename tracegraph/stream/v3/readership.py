@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -32,12 +33,14 @@ Reader: TypeAlias = "asyncio.Task[Any] | threading.Thread"
 class AwaitedUnread(Unread[T]):
     """Those of a reader that the others wait for; it takes note of who reads them."""
 
-    __slots__ = ("is_wanted", "reader")
+    __slots__ = ("_followed", "is_wanted", "reader")
     room: Room
 
     def __init__(self, buffering: Buffering, whose: Callable[[], str], room: Room) -> None:
         super().__init__(buffering, whose, room)
         self.reader: weakref.ref[Reader] | None = None
+        self._followed: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        """Tasks whose end rings."""
         self.is_wanted = False
         """Its reader moves the run on for its sake, and so comes back to what it has by then."""
 
@@ -47,7 +50,8 @@ class AwaitedUnread(Unread[T]):
         reader = _current()
         if self.reader is None or self.reader() is not reader:
             self.reader = weakref.ref(reader)
-            if not isinstance(reader, threading.Thread):
+            if not isinstance(reader, threading.Thread) and reader not in self._followed:
+                self._followed.add(reader)
                 # Not a method of this object, which goes with its reader and not with the task.
                 reader.add_done_callback(functools.partial(_ring, self.room))
         if self.room.waiting:
@@ -182,4 +186,6 @@ def _current() -> Reader:
 
 
 def _goes_on(reader: Reader) -> bool:
+    if isinstance(reader, threading._DummyThread):  # noqa: SLF001  # one that Python has not begun says that it goes on for ever
+        return reader.ident in sys._current_frames() and reader in threading.enumerate()  # noqa: SLF001  # nobody else knows
     return reader.is_alive() if isinstance(reader, threading.Thread) else not reader.done()
