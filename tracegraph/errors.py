@@ -243,7 +243,7 @@ class SlowReaderError(_Coded, RuntimeError):
         return (
             f"[{self.code}] {self.reader} left {self.limit} items unread when another one came, more than buffer=({self.limit}, "
             "'fail') allows, so the run was stopped: read faster, allow more, or choose 'block' or 'drop_oldest'; on a saved "
-            "thread, invoke with None goes on with what did not finish, unless the state has no next nodes: then all did"
+            "thread, invoke with None goes on with what did not finish, if anything"
         )
 
 
