@@ -23,24 +23,31 @@ class GraphTasksMode(TasksMode):
     def __init__(self, emit: Emit) -> None:
         super().__init__(emit)
         self._inside: set[tuple[str, ...]] = set()
-        """Namespaces of the graphs inside whose first task was shown, and what they would be of tool calls."""
+        """Namespaces of the graphs inside whose first task was shown."""
+        self._calls: set[tuple[str, ...]] = set()
+        """Namespaces that graphs would have that tool calls run; the calls were shown."""
 
     @override
     def observe(self, event: SuperstepStarted | TaskStarted | TaskEnded, run: ShownRun) -> None:
         """Show what tells of a graph inside."""
         if not isinstance(event, TaskEnded):
             super().observe(event, run)
-        elif self._inside and (below := _below(event, run)) in self._inside:
-            self._inside.discard(below)
-            super().observe(event, run)
+        elif self._inside or self._calls:
+            below = _below(event, run)
+            if below in self._inside or below in self._calls:
+                self._inside.discard(below)
+                self._calls.discard(below)
+                super().observe(event, run)
 
     @override
     def _show_start(self, task: TaskPlanned | TaskStarted, event: SuperstepStarted | TaskStarted, run: ShownRun) -> None:
+        is_first = bool(run.ns) and run.ns not in self._inside
         is_call = tool_call_id(task.input) is not None
-        if is_call:
-            self._inside.add(_below(task, run))
-        if is_call or (run.ns and run.ns not in self._inside):
+        if is_first:
             self._inside.add(run.ns)
+        if is_call:
+            self._calls.add(_below(task, run))
+        if is_first or is_call:
             super()._show_start(task, event, run)
 
 
