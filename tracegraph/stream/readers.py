@@ -38,18 +38,22 @@ def _take(run: SyncRun | AsyncRun | None, format_part: Callable[[Part], Any]) ->
     return found
 
 
+def _pop(run: SyncRun, turns: Generator[None, None, None], format_part: Callable[[Part], Any]) -> Any:
+    """Return the next part; whoever suspends with it must not keep it."""
+    try:
+        return format_part(run.parts.popleft())
+    except BaseException as error:  # Ctrl-C, in this thread: the run is not left, it ends by that
+        turns.throw(error)
+        raise  # it had ended
+
+
 def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generator[Any, None, None]:
     run = owned.run = owned.make()
     turns = run.stream()
     try:
         for _ in turns:
             while run.parts:
-                try:
-                    part = format_part(run.parts.popleft())
-                except BaseException as error:  # Ctrl-C, in this thread: the run is not left, it ends by that
-                    turns.throw(error)
-                    raise  # it had ended
-                yield part
+                yield _pop(run, turns, format_part)
             if (slow := run.parts.error) is not None:
                 run.fail_for_reader(slow)
                 turns.throw(slow)
@@ -65,12 +69,7 @@ async def _aread(owned: _Owned[AsyncRun], format_part: Callable[[Part], Any]) ->
     try:
         async for _ in turns:
             while run.parts:
-                try:
-                    part = format_part(run.parts.popleft())
-                except BaseException as error:  # as above
-                    await turns.athrow(error)
-                    raise
-                yield part
+                yield format_part(run.parts.popleft())
             if (slow := run.parts.error) is not None:
                 run.fail_for_reader(slow)
                 await turns.athrow(slow)
