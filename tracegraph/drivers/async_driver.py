@@ -24,7 +24,7 @@ from tracegraph.drivers.effects import arun_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking, settle_on_loop
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
-from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.launch import PATIENT, Launch
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.room import Held, await_room
 from tracegraph.drivers.run import Run
@@ -133,7 +133,7 @@ class AsyncRun(Run):
         attempt = InContext(self._attempt(here, action), self.base.copy())
         # Only a run around this one, perhaps on another loop, or another reader of its projections closes it while it waits
         # here; asking takes a quarter of a us.
-        may_be_closed = self.parent is not None or self.launch.is_streaming
+        may_be_closed = self.parent is not None or self.launch.readers is not PATIENT
         inline = self._inline = asyncio.current_task() if may_be_closed else None
         try:
             report: Report = await attempt

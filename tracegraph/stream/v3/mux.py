@@ -158,7 +158,14 @@ class StreamMux:
 
     def push(self, event: ProtocolEvent) -> None:
         """Take an event through the transformers and, unless one of them says no, into the main log."""
-        run_mux_flow(self.push_flow(event))
+        if self._awaited:
+            run_mux_flow(self.push_flow(event))  # which tells of the bug that this is
+            return
+        is_kept = True
+        for transformer in self._takers_of(event):
+            is_kept = transformer.process(event) is not False and is_kept
+        if is_kept:
+            self._log(event)
 
     async def apush(self, event: ProtocolEvent) -> None:
         """Do what :meth:`push` does, awaiting async transformers."""
