@@ -250,7 +250,7 @@ class SlowReaderError(_Coded, RuntimeError):
         return (
             f"[{self.code}] {self.reader} left {self.limit} items unread when another one came, more than buffer=({self.limit}, "
             "'fail') allows, so the run was stopped: read faster, allow more, or choose 'block' or 'drop_oldest'; on a saved "
-            "thread, invoke with None goes on"
+            "thread, invoke with None goes on with what did not finish, if anything"
         )
 
 

@@ -42,8 +42,9 @@ def graph() -> Any:
 class Presser:
     """Calls a function, and raises KeyboardInterrupt at the entry of the n-th one that it calls in our rooms."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, *, only: str = "") -> None:
         self._left = at
+        self._only = only
 
     def call(self, function: Callable[[], Any]) -> BaseException | None:
         """Return what came out of it."""
@@ -59,7 +60,8 @@ class Presser:
 
     def _entered(self, frame: FrameType, _event: str, _argument: Any) -> None:
         # An exception out of a generator expression that is being dropped goes nowhere.
-        if frame.f_code.co_filename.startswith(ROOMS) and frame.f_code.co_name != "<genexpr>":
+        name = frame.f_code.co_name
+        if frame.f_code.co_filename.startswith(ROOMS) and name != "<genexpr>" and (not self._only or name == self._only):
             self._left -= 1
             if self._left == 0:
                 sys.settrace(None)
@@ -136,3 +138,23 @@ def test_wherever_it_is_pressed_what_began_ends_and_the_thread_goes_on(
         saved = app.get_state(config)
         assert app.invoke(None if saved.next else {"xs": []}, config)["xs"][-3:] == ["a", "b", "c"]
     assert pressed > 500
+
+
+def test_pressed_while_the_reader_takes_a_part_the_run_ends_as_cancelled(watched: list[Recorder], trace: Trace) -> None:
+    """Taking one lets those go on who wait for room, which is ours, too: the run is not one that was left."""
+    app = graph()
+    pressed, at = 0, 0
+    while True:
+        at += 1
+        config: Any = {"configurable": {"thread_id": str(at)}}
+        watched.clear()
+        presser = Presser(at, only="popleft")
+        interrupt = presser.call(lambda: list(app.stream({"xs": []}, config, buffer=(5, "block"))))  # noqa: B023  # called at once
+        assert trace.is_complete(), at
+        statuses = [event.status for event in watched[0].events if isinstance(event, RunEnded) and event.ns == ""]
+        if interrupt is None:
+            assert statuses == ["completed"]
+            break
+        assert statuses in (["cancelled"], ["completed"]), at
+        pressed += statuses == ["cancelled"]
+    assert pressed == 1  # of two parts, the last of which is read when the run is over

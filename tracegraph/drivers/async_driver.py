@@ -24,7 +24,7 @@ from tracegraph.drivers.effects import arun_flow
 from tracegraph.drivers.futures import blocking_future, settle_blocking, settle_on_loop
 from tracegraph.drivers.here import HereNow
 from tracegraph.drivers.in_context import InContext
-from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.launch import PATIENT, Launch
 from tracegraph.drivers.private_loop import finish_all
 from tracegraph.drivers.room import Held, await_room
 from tracegraph.drivers.run import Run
@@ -68,7 +68,7 @@ class AsyncRun(Run):
         """What the driving task waits for, if it waits."""
         self._tasks: dict[Task, asyncio.Task[None]] = {}
         self._inline: asyncio.Task[Any] | None = None
-        """The asyncio task that awaits a lone node inside itself, in a run inside another."""
+        """The asyncio task that awaits a lone node inside itself, if others may close the run meanwhile."""
         self._timer: asyncio.TimerHandle | None = None
         self._backlog = LoopBacklog()
         self._handling: asyncio.Task[None] | None = None
@@ -120,7 +120,7 @@ class AsyncRun(Run):
             await self._wait()
 
     def _may_run_inline(self) -> bool:
-        if len(self._ready) != 1 or self.engine.running != 1 or self.launch.is_live:
+        if len(self._ready) != 1 or self.engine.running != 1 or self.launch.readers.is_live:
             return False
         # A body with a time limit must be cancellable without cancelling the run.
         return self._ready[0].task.timeout is None and not self.is_limited
@@ -131,8 +131,10 @@ class AsyncRun(Run):
             return
         here = self.attempts[action.task] = HereNow(self, action.task)
         attempt = InContext(self._attempt(here, action), self.base.copy())
-        # Only a run around this one, perhaps on another loop, closes it while it waits here; asking takes a quarter of a us.
-        inline = self._inline = None if self.parent is None else asyncio.current_task()
+        # Only a run around this one, perhaps on another loop, or another reader of its projections closes it while it waits
+        # here; asking takes a quarter of a us.
+        may_be_closed = self.parent is not None or self.launch.readers is not PATIENT
+        inline = self._inline = asyncio.current_task() if may_be_closed else None
         try:
             report: Report = await attempt
         except asyncio.CancelledError:
@@ -436,6 +438,13 @@ class AsyncRun(Run):
             self._stop_timer()
         finally:
             self.end()
+
+    def cancel_inline(self) -> None:
+        """Cancel the node that a reader awaits inside its own task, unless it is that task which asks."""
+        for task, here in list(self.attempts.items()):
+            if task not in self._tasks and (running := self._inline_of(here)) is not None:
+                here.is_told_to_stop = True
+                running.cancel()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -16,6 +16,7 @@ from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
 from tracegraph.drivers.answers import AnswerSchema
+from tracegraph.drivers.later_config import LaterConfig
 from tracegraph.drivers.room import yield_to_readers
 from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
@@ -334,7 +335,7 @@ class HereNow:
         """
         langchain = sys.modules.get("langchain_core.runnables.config")
         if langchain is not None and self.run.hub.wants & CALL_KINDS:
-            langchain.var_child_runnable_config.set(self.config())
+            langchain.var_child_runnable_config.set(LaterConfig(self.config))
 
     def push(self, message: Any, state_key: str | None) -> None:
         """Put a message on the stream, and into the state under *state_key*."""

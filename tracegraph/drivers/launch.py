@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
 from tracegraph.callbacks.hub import Hub, Observer
@@ -19,10 +19,30 @@ if TYPE_CHECKING:
     from tracegraph.drivers.here import HereNow
     from tracegraph.drivers.travel import Origin, Travel
 
-__all__ = ["Launch", "ObserverFactory"]
+__all__ = ["LIVE", "PATIENT", "Launch", "ObserverFactory", "Readers"]
 
 ObserverFactory = Callable[[RunStarted], tuple[Sequence[Observer], Callable[[], None] | None]]
 """Makes what observes a root run, and what to call inside the run's Context to make its span the current one."""
+
+
+class Readers(Protocol):
+    """Who reads a run while it runs."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether they read parts while nodes run, so that no node may run in the reader's own thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    is_live: bool
+
+
+PATIENT: Final[Readers] = _Known(is_live=False)
+"""Read nothing, or what supersteps come to."""
+
+LIVE: Final[Readers] = _Known(is_live=True)
+"""Read parts while nodes run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,8 +84,7 @@ class Launch:
     """Seconds the run may take, by the control it was given."""
     takes_turns: bool = False
     """It waits until the runs before it on its thread have ended."""
-    is_live: bool = False
-    """Somebody reads parts while nodes run, so no node may run in the reader's own thread."""
+    readers: Readers = PATIENT
     is_streaming: bool = False
     is_stateful: bool = False
     """Nested, it lives on between calls: filed under its name, without ids."""

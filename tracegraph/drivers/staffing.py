@@ -93,7 +93,7 @@ class StaffedRun(Run):
     def _begin_superstep(self) -> None:
         if self.parent is not None and self.hub.gates:
             wait_for_room(self)
-        is_lone = len(self._planned) == 1 and not self.launch.is_live and not self.is_limited
+        is_lone = len(self._planned) == 1 and not self.launch.readers.is_live and not self.is_limited
         if is_lone and self._planned[0].task.timeout is None:
             self._run_here(self._planned.popleft())
             return
@@ -137,7 +137,7 @@ class StaffedRun(Run):
             return False
         if self._is_short_of_threads:
             return True
-        if self.launch.is_live or self._has_limits():
+        if self.launch.readers.is_live or self._has_limits():
             return False
         return not self.launch.is_streaming or self.engine.running == 1
 

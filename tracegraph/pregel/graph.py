@@ -232,7 +232,7 @@ class Pregel:
         if stream_mode == "values" and not print_mode:
             run = SyncRun(make_launch(self, input, config, CallOptions(**options)))
             return self._result(run.drive(), run, output_keys, version)
-        reader = PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
+        reader = PartReader(partial(self.begin_stream, SyncRun, input, config, CallOptions(**options), plan), plan.format)
         return of_parts(list(reader), stream_mode, version)
 
     async def ainvoke(
@@ -251,7 +251,7 @@ class Pregel:
         if stream_mode == "values" and not print_mode:
             run = AsyncRun(make_launch(self, input, config, CallOptions(**options)))
             return self._result(await run.drive(), run, output_keys, version)
-        reader = AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
+        reader = AsyncPartReader(partial(self.begin_stream, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
         return of_parts([part async for part in reader], stream_mode, version)
 
     def stream(
@@ -276,7 +276,7 @@ class Pregel:
         """
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
         plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
-        return PartReader(partial(self._begin, SyncRun, input, config, CallOptions(**options), plan), plan.format)
+        return PartReader(partial(self.begin_stream, SyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def astream(
         self,
@@ -295,7 +295,7 @@ class Pregel:
         """Do what :meth:`stream` does, on the running event loop; ``aclose()`` stops the run."""
         mode, printed = self._stream_mode(stream_mode), self._print_mode(print_mode, debug)
         plan = self._plan(mode, printed, output_keys, subgraphs=subgraphs, version=version, buffer=buffer)
-        return AsyncPartReader(partial(self._begin, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
+        return AsyncPartReader(partial(self.begin_stream, AsyncRun, input, config, CallOptions(**options), plan), plan.format)
 
     def stream_events(
         self,
@@ -419,14 +419,14 @@ class Pregel:
             state=self.typed_state,
         )
 
-    def plan_stream(self, options: dict[str, Any]) -> StreamPlan:
+    def plan_stream(self, options: dict[str, Any], **shape: Any) -> StreamPlan:
         """Take what a stream shows out of the *options* of a call, checked."""
+        shape = {"version": "v1", "subgraphs": options.pop("subgraphs", False), "buffer": options.pop("buffer", None), **shape}
         mode = self._stream_mode(options.pop("stream_mode", None))
         printed = self._print_mode(options.pop("print_mode", ()), options.pop("debug", None))
-        keys, subgraphs = options.pop("output_keys", None), options.pop("subgraphs", False)
-        return self._plan(mode, printed, keys, subgraphs=subgraphs, version="v1", buffer=options.pop("buffer", None))
+        return self._plan(mode, printed, options.pop("output_keys", None), **shape)
 
-    def _begin(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
+    def begin_stream(self, kind: type[R], given: Any, config: RunnableConfig | None, options: CallOptions, plan: StreamPlan) -> R:
         """Make the run of a stream, which begins when its first part is asked for."""
         launch = make_launch(self, given, config, options)
         plan.prepare(launch)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tracegraph.config import RunnableConfig, merge_configs
 from tracegraph.current import CURRENT
 from tracegraph.drivers.async_driver import AsyncRun
+from tracegraph.drivers.launch import LIVE
+from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.drivers.unread import Buffering
 from tracegraph.pregel.launch import CallOptions, make_launch
+from tracegraph.pregel.streaming import StreamPlan
 from tracegraph.stream.flat.choice import EventChoice
 from tracegraph.stream.flat.handler import FlatEvents
 from tracegraph.stream.readers import AsyncPartReader, PartReader
@@ -20,11 +23,19 @@ from tracegraph.stream.v3.arun import AsyncGraphRunStream
 from tracegraph.stream.v3.lifecycle import LifecycleTransformer
 from tracegraph.stream.v3.messages.transformer import MessagesTransformer
 from tracegraph.stream.v3.mux import StreamMux, TransformerFactory
-from tracegraph.stream.v3.projections import ValuesTransformer
-from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
+from tracegraph.stream.v3.projections import (
+    CheckpointsTransformer,
+    CustomTransformer,
+    DebugTransformer,
+    TasksTransformer,
+    UpdatesTransformer,
+    ValuesTransformer,
+)
+from tracegraph.stream.v3.protocol import GRAPH_TASKS, MESSAGE_EVENTS
 from tracegraph.stream.v3.readership import Readership
 from tracegraph.stream.v3.run import GraphRunStream
 from tracegraph.stream.v3.subgraphs import SubgraphTransformer
+from tracegraph.stream.v3.tool_calls import ToolCallTransformer
 from tracegraph.stream.v3.transformer import StreamTransformer
 
 if TYPE_CHECKING:
@@ -37,6 +48,18 @@ _BUILT_IN: Final[tuple[TransformerFactory, ...]] = (
     MessagesTransformer,
     LifecycleTransformer,
     SubgraphTransformer,
+)
+
+_OURS: Final = frozenset(
+    {
+        *_BUILT_IN,
+        CheckpointsTransformer,
+        CustomTransformer,
+        DebugTransformer,
+        TasksTransformer,
+        ToolCallTransformer,
+        UpdatesTransformer,
+    }
 )
 
 _CHOICES: Final = tuple(choice.name for choice in fields(EventChoice))
@@ -68,8 +91,8 @@ def open_run(
     graph: Pregel, given: Any, config: RunnableConfig | None, transformers: Any, options: dict[str, Any]
 ) -> GraphRunStream:
     """Return a sync run as an object; nothing runs yet."""
-    mux = _make_mux(graph, transformers, options, is_async=False)
-    parts = graph.stream(given, config, stream_mode=_modes(mux), subgraphs=True, version="v2", **options)
+    mux, plan = _make_mux(graph, transformers, options, is_async=False)
+    parts = PartReader(partial(graph.begin_stream, SyncRun, given, config, CallOptions(**options), plan), plan.format)
     mux.readership.about = partial(_about, weakref.ref(parts))
     return GraphRunStream(parts, mux)
 
@@ -78,8 +101,8 @@ async def open_async_run(
     graph: Pregel, given: Any, config: RunnableConfig | None, transformers: Any, options: dict[str, Any]
 ) -> AsyncGraphRunStream:
     """Return an async run as an object; nothing runs yet."""
-    mux = _make_mux(graph, transformers, options, is_async=True)
-    parts = graph.astream(given, config, stream_mode=_modes(mux), subgraphs=True, version="v2", **options)
+    mux, plan = _make_mux(graph, transformers, options, is_async=True)
+    parts = AsyncPartReader(partial(graph.begin_stream, AsyncRun, given, config, CallOptions(**options), plan), plan.format)
     mux.readership.about = partial(_about, weakref.ref(parts))
     return AsyncGraphRunStream(parts, mux)
 
@@ -90,7 +113,7 @@ def _about(parts: weakref.ref[PartReader] | weakref.ref[AsyncPartReader]) -> str
     return "a run that was left" if reader is None else reader.about
 
 
-def _make_mux(graph: Pregel, transformers: Any, options: dict[str, Any], *, is_async: bool) -> StreamMux:
+def _make_mux(graph: Pregel, transformers: Any, options: dict[str, Any], *, is_async: bool) -> tuple[StreamMux, StreamPlan]:
     for taken in ("stream_mode", "subgraphs"):
         if taken in options:
             raise TypeError(
@@ -99,10 +122,13 @@ def _make_mux(graph: Pregel, transformers: Any, options: dict[str, Any], *, is_a
             )
     buffering = Buffering.of(options.pop("buffer", None))
     readership = Readership(buffering, options.pop("when_left", "stop"))
-    options["buffer"] = buffering.of_feed()
     own = (*graph.stream_transformers, *checked_factories(transformers))
     factories = sorted((*_BUILT_IN, *own), key=lambda make: not getattr(make, "before_builtins", False))
-    return StreamMux(factories=factories, is_async=is_async, scope=_scope(), readership=readership)
+    mux = StreamMux(factories=factories, is_async=is_async, scope=_scope(), readership=readership)
+    if graph.stream_eager or buffering.when_full is not None or not _are_ours(mux):
+        readership.is_live = True
+    options["stream_mode"] = _modes(mux)
+    return mux, graph.plan_stream(options, version="v2", subgraphs=True, buffer=buffering.of_feed(), readers=readership)
 
 
 def _scope() -> tuple[str, ...]:
@@ -110,9 +136,17 @@ def _scope() -> tuple[str, ...]:
     return () if here is None else tuple(here.namespace.split("|"))
 
 
+def _are_ours(mux: StreamMux) -> bool:
+    """Say whether it is known of all transformers which events they read, and what they do with them."""
+    return all(type(transformer) in _OURS for transformer in mux.transformers)
+
+
 def _modes(mux: StreamMux) -> list[str]:
     wanted = dict.fromkeys(mode for transformer in mux.transformers for mode in transformer.required_stream_modes)
-    return [MESSAGE_EVENTS if mode == "messages" else mode for mode in wanted]
+    of_ours = {"messages": MESSAGE_EVENTS}
+    if _are_ours(mux) and not any(type(transformer) is TasksTransformer for transformer in mux.transformers):
+        of_ours["tasks"] = GRAPH_TASKS
+    return [of_ours.get(mode, mode) for mode in wanted]
 
 
 def flat_events(
@@ -134,7 +168,7 @@ def flat_events(
         handler = FlatEvents(choice, sink.put)
         launch = make_launch(graph, given, merge_configs(config, {"callbacks": [handler]}), call)
         plan.prepare(launch)
-        launch.is_live = True
+        launch.readers = LIVE
         run = AsyncRun(launch)
         plan.connect(run, lambda part: handler.root_chunk(plan.format(part)))
         sink.connect(run)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tracegraph.drivers.async_driver import AsyncRun
-from tracegraph.drivers.launch import Launch
+from tracegraph.drivers.launch import LIVE, Launch, Readers
 from tracegraph.drivers.sync_driver import SyncRun
 from tracegraph.drivers.unread import BlockingUnread, Buffering, unread_of
 from tracegraph.engine.nesting import NestedKeys
@@ -21,10 +21,17 @@ from tracegraph.types import GraphOutput, StreamBuffer
 if TYPE_CHECKING:
     from tracegraph.pregel.graph import Pregel
 
-__all__ = ["StreamPlan", "checked_keys", "of_parts"]
+__all__ = ["PartReaders", "StreamPlan", "checked_keys", "of_parts"]
 
 _LIVE_MODES = frozenset({"custom", "messages", "tools", "events"})
 """Modes whose parts are read while nodes run."""
+
+
+class PartReaders(Readers, Protocol):
+    """Who reads the parts of a stream, if they say what they need of it as it goes on."""
+
+    def want(self, mode: str, ns: tuple[str, ...]) -> bool:
+        """Say whether anybody needs a part of *mode* that was made just now of the graph at *ns*."""
 
 
 class StreamPlan:
@@ -42,20 +49,25 @@ class StreamPlan:
         buffer: StreamBuffer | Buffering | None = None,
         output: Typed | None = None,
         state: Typed | None = None,
+        readers: PartReaders | None = None,
     ) -> None:
         self._modes = checked_modes(mode)
         self._printed = frozenset(checked_modes(print_mode))
         self._subgraphs = subgraphs
         self._keys = output_keys
         self._is_eager = is_eager
-        self._is_joinable = version == "v2"
+        self._readers = readers
+        self._is_joinable = version == "v2" and readers is None
         self._buffering = Buffering.of(buffer)
         self.format = Shape.of(mode, subgraphs=subgraphs, version=version).formatter(output, state)
 
     def prepare(self, launch: Launch) -> None:
         """Tell the driver that somebody reads while it runs."""
         launch.is_streaming = True
-        launch.is_live = self._subgraphs or self._is_eager or not _LIVE_MODES.isdisjoint(self._modes)
+        if self._readers is not None:
+            launch.readers = self._readers
+        elif self._subgraphs or self._is_eager or not _LIVE_MODES.isdisjoint(self._modes):
+            launch.readers = LIVE
 
     def connect(self, run: SyncRun | AsyncRun, take: Callable[[Part], None] | None = None) -> None:
         """Let the run's events become parts; *take* gets them instead of the run's reader."""
@@ -68,6 +80,13 @@ class StreamPlan:
             parts.put(part)
             part_added()
 
+        def give_wanted(part: Part) -> None:
+            if want(part.mode, part.ns):
+                parts.put(part)
+                part_added()
+
+        if self._readers is not None:
+            want, take = self._readers.want, give_wanted
         take = take or give
         projector = Projector(
             (*self._modes, *self._printed),

@@ -93,7 +93,7 @@ class Shape:
         return _ns_data if self.has_namespace else with_interrupts
 
 
-def _as_dict(output: Typed | None, state: Typed | None, part: Part) -> StreamPart:
+def _as_dict(output: Typed | None, state: Typed | None, part: Part) -> dict[str, Any]:
     data = part.data
     content = {"type": part.mode, "ns": part.ns, "data": data}
     if part.mode == "values":
@@ -102,8 +102,7 @@ def _as_dict(output: Typed | None, state: Typed | None, part: Part) -> StreamPar
         content["interrupts"] = part.interrupts
     elif state is not None and not part.ns and part.mode in ("checkpoints", "debug"):
         content["data"] = state.in_checkpoint(data)
-    assert part.meta is not None
-    return StreamPart(content, part.meta)
+    return content if part.meta is None else StreamPart(content, part.meta)
 
 
 def _ns_mode_data(part: Part) -> Any:

@@ -38,16 +38,25 @@ def _take(run: SyncRun | AsyncRun | None, format_part: Callable[[Part], Any]) ->
     return found
 
 
+def _pop(run: SyncRun, turns: Generator[None, None, None], format_part: Callable[[Part], Any]) -> Any:
+    """Return the next part; whoever suspends with it must not keep it."""
+    try:
+        return format_part(run.parts.popleft())
+    except BaseException as error:  # Ctrl-C, in this thread: the run is not left, it ends by that
+        turns.throw(error)
+        raise  # it had ended
+
+
 def _read(owned: _Owned[SyncRun], format_part: Callable[[Part], Any]) -> Generator[Any, None, None]:
     run = owned.run = owned.make()
     turns = run.stream()
     try:
         for _ in turns:
             while run.parts:
-                yield format_part(run.parts.popleft())
-            if (error := run.parts.error) is not None:
-                run.fail_for_reader(error)
-                turns.throw(error)
+                yield _pop(run, turns, format_part)
+            if (slow := run.parts.error) is not None:
+                run.fail_for_reader(slow)
+                turns.throw(slow)
         run.result()
     finally:
         run.parts.close()  # before this waits for nodes that may wait for their reader
@@ -61,9 +70,9 @@ async def _aread(owned: _Owned[AsyncRun], format_part: Callable[[Part], Any]) ->
         async for _ in turns:
             while run.parts:
                 yield format_part(run.parts.popleft())
-            if (error := run.parts.error) is not None:
-                run.fail_for_reader(error)
-                await turns.athrow(error)
+            if (slow := run.parts.error) is not None:
+                run.fail_for_reader(slow)
+                await turns.athrow(slow)
         run.result()
     finally:
         run.parts.close()
@@ -188,6 +197,7 @@ class AsyncPartReader(AsyncIterator[Any], _Counting[AsyncRun]):
         if (run := self._owned.run) is not None and not run.is_ended and run.finish is None:
             run.parts.close()
             run.close_now("abandoned", "consumer_closed")
+            run.cancel_inline()
             run.ring()
 
     def fail(self, error: BaseException) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import functools
 import threading
 import time
 from collections import deque
@@ -332,6 +334,87 @@ def test_a_thread_that_has_ended_is_waited_for_no_more() -> None:
     thread.join(PATIENCE_S)
 
     assert bounded(lambda: [event["params"]["data"] for event in events if event["method"] == "custom"]) == list(range(COUNT))
+
+
+def test_a_thread_that_python_did_not_begin_is_waited_for_no_more_once_it_has_ended() -> None:
+    """Such a thread, of _thread or of C code, has an object that says it goes on for ever."""
+    run = app_of(SYNC).stream_events({"xs": []}, transformers=MORE, buffer=(1, "block"))
+    custom, events = iter(run.custom), iter(run.mux.events)
+    over = threading.Lock()
+    over.acquire()
+
+    def read_one() -> None:
+        try:
+            next(custom)
+        finally:
+            over.release()
+
+    def whole() -> list[int]:
+        # In a thread that is there before the other, whose number it would get otherwise, and with that its object.
+        _thread.start_new_thread(read_one, ())
+        assert over.acquire(timeout=PATIENCE_S)
+        return [event["params"]["data"] for event in events if event["method"] == "custom"]
+
+    assert bounded(whole) == list(range(COUNT))
+
+
+def test_a_thread_that_python_did_not_begin_is_waited_for_as_long_as_it_goes_on() -> None:
+    run = app_of(SYNC).stream_events({"xs": []}, transformers=MORE, buffer=(1, "block"))
+    custom, events = iter(run.custom), iter(run.mux.events)
+    begun, over = threading.Event(), threading.Event()
+    read: list[int] = []
+    most: list[int] = []
+
+    def read_all() -> None:
+        for item in custom:
+            begun.set()
+            read.append(item)
+        over.set()
+
+    def others() -> None:
+        for event in events:
+            if event["method"] == "custom":
+                wait_for(begun)
+            most.append(run.custom.unread)
+
+    _thread.start_new_thread(read_all, ())
+    bounded(others)
+    wait_for(over)
+    assert read == list(range(COUNT))
+    assert max(most) <= 1
+
+
+def test_two_tasks_that_take_turns_are_followed_once_each() -> None:
+    """However often they do: what is to be done at the end of a task is not piled up."""
+    added: list[Any] = []
+
+    class Counting(asyncio.Task[Any]):
+        def add_done_callback(self, callback: Any, *, context: Any = None) -> None:
+            added.append(callback)
+            super().add_done_callback(callback, context=context)
+
+    async def read() -> list[int]:
+        run = await app_of(ASYNC).astream_events({"xs": []}, version="v3", transformers=MORE, buffer=(1, "block"))
+        custom, found = aiter(run.custom), []
+        mine, yours = asyncio.Lock(), asyncio.Lock()
+        await yours.acquire()
+
+        async def alternately(mine: asyncio.Lock, yours: asyncio.Lock) -> None:
+            while True:
+                await mine.acquire()
+                item = await anext(custom, None)
+                yours.release()
+                if item is None:
+                    return
+                found.append(item)
+
+        loop = asyncio.get_running_loop()
+        pair = [Counting(alternately(mine, yours), loop=loop), Counting(alternately(yours, mine), loop=loop)]
+        await asyncio.wait_for(asyncio.gather(*pair), PATIENCE_S)
+        return found
+
+    assert asyncio.run(read()) == list(range(COUNT))
+    assert len([callback for callback in added if isinstance(callback, functools.partial)]) == 2
 
 
 def test_a_sync_reader_can_close_its_part_alone() -> None:

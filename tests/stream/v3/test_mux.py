@@ -309,3 +309,30 @@ def test_nothing_can_be_scheduled_without_an_event_loop() -> None:
     lane = Lane()
     with pytest.raises(RuntimeError, match="Lane.schedule.*async run"):
         lane.schedule(lane.work(None))
+
+
+def test_a_transformer_made_of_a_ready_one_sees_what_its_own_hook_is_for(colour: Colour) -> None:
+    """The ready ones are given what they read alone; whoever overrides process() or aprocess() is given everything."""
+    seen: list[str] = []
+
+    class Seeing(UpdatesTransformer):
+        def process(self, event: Any) -> bool:
+            seen.append(event["method"])
+            return super().process(event)
+
+    class Awaiting(UpdatesTransformer):
+        async def aprocess(self, event: Any) -> bool:
+            return self.process(event)
+
+        def take(self, event: Any) -> None:
+            seen.append("taken")
+
+    async def body() -> None:
+        face = MuxFace(colour, Seeing)
+        for method in ("values", "updates", "custom"):
+            await face.push(method, {})
+        if face.is_async:
+            await MuxFace(colour, Awaiting).push("updates", {})
+
+    play(colour, body())
+    assert seen == ["values", "updates", "custom", *(["taken"] if colour == ASYNC else [])]

@@ -9,13 +9,14 @@ from tracegraph.stream.modes.checkpoints import CheckpointsMode
 from tracegraph.stream.modes.custom import CustomMode
 from tracegraph.stream.modes.debug import DebugMode
 from tracegraph.stream.modes.events import EventsMode
+from tracegraph.stream.modes.graph_tasks import GraphTasksMode
 from tracegraph.stream.modes.message_events import MessageEventsMode
 from tracegraph.stream.modes.messages import MessagesMode
 from tracegraph.stream.modes.tasks import TasksMode
 from tracegraph.stream.modes.tools import ToolsMode
 from tracegraph.stream.modes.updates import UpdatesMode
 from tracegraph.stream.modes.values import ValuesMode
-from tracegraph.stream.v3.protocol import MESSAGE_EVENTS
+from tracegraph.stream.v3.protocol import GRAPH_TASKS, MESSAGE_EVENTS
 
 __all__ = ["MODES", "Emit", "Mode", "ShownRun"]
 
@@ -25,6 +26,7 @@ MODES: Final[dict[str, type[Mode]]] = {
     "updates": UpdatesMode,
     "values": ValuesMode,
     "tasks": TasksMode,
+    GRAPH_TASKS: GraphTasksMode,
     "checkpoints": CheckpointsMode,
     "debug": DebugMode,
     "custom": CustomMode,

@@ -44,15 +44,18 @@ class TasksMode:
                 self._planned[event.run_id] = {task.task_id for task in event.tasks}
                 for task in event.tasks:
                     if not task.is_hidden:
-                        self._emit(run, event, _start(task, run))
+                        self._show_start(task, event, run)
             case TaskStarted():
                 known = self._planned.setdefault(event.run_id, set())
                 if event.task_id not in known:
                     known.add(event.task_id)
-                    self._emit(run, event, _start(event, run))
+                    self._show_start(event, event, run)
             case TaskEnded():
                 if not event.is_hidden and (result := _result(event, run)) is not None:
                     self._emit(run, event, result)
+
+    def _show_start(self, task: TaskPlanned | TaskStarted, event: SuperstepStarted | TaskStarted, run: ShownRun) -> None:
+        self._emit(run, event, _start(task, run))
 
 
 def _start(task: TaskPlanned | TaskStarted, run: ShownRun) -> dict[str, Any]:

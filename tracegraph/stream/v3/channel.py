@@ -74,6 +74,8 @@ class StreamChannel(Generic[T]):
         self.error: BaseException | None = None
         self.dropped = 0
         """How many items its readers have lost; branches of a tee() count each for itself."""
+        self.is_of_supersteps = False
+        """Its items come between supersteps, or as tasks of one end: whoever reads it needs nothing while a lone node runs."""
         self._label = name or "channel"
         self._host: ChannelHost | None = None
         self._forward: Callable[[T], None] | None = None
@@ -172,6 +174,8 @@ class StreamChannel(Generic[T]):
             raise RuntimeError("this StreamChannel has a consumer already; share one subscription with tee(n) or atee(n)")
         self._is_taken = True
         host = self._host
+        if host is not None and not self.is_of_supersteps:
+            host.readership.is_live = True
         opened = [None if host is None else host.readership.open(self._label, self._count_drop) for _ in range(n)]
         buffers: list[Buffer[T]] = [Buffer(items) for items in opened]
         self._buffers = [weakref.ref(buffer) for buffer in buffers]

@@ -10,7 +10,7 @@ from tracegraph.constants import NS_END
 from tracegraph.errors import GraphDrained, GraphInterrupt
 from tracegraph.stream.v3.protocol import ProtocolEvent, SubgraphStatus
 
-__all__ = ["Ended", "GraphsInside", "Started", "status_of_failure"]
+__all__ = ["Ended", "GraphsInside", "Started", "status_of_failure", "tool_call_id"]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class GraphsInside:
         if "result" in data:
             self._tool_calls.pop(data["id"], None)
             yield from self._ended(ns, data)
-        elif (call_id := _tool_call_id(data.get("input"))) is not None:
+        elif (call_id := tool_call_id(data.get("input"))) is not None:
             self._tool_calls[data["id"]] = call_id
 
     def _is_followed(self, ns: tuple[str, ...]) -> bool:
@@ -99,7 +99,7 @@ def status_of_failure(error: BaseException) -> SubgraphStatus:
     return "interrupted" if isinstance(error, GraphInterrupt) else "failed"
 
 
-def _tool_call_id(given: Any) -> str | None:
+def tool_call_id(given: Any) -> str | None:
     """Return the id of the tool call that a task was given, alone or with the state around it."""
     if not isinstance(given, Mapping):
         return None

@@ -20,6 +20,7 @@ class LifecycleTransformer(StreamTransformer):
 
     _native = True
     required_stream_modes = ("tasks",)
+    _methods = frozenset(required_stream_modes)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)

@@ -70,6 +70,8 @@ class StreamMux:
         self._owners: dict[str, StreamTransformer] = {}
         self._channels: list[StreamChannel[Any]] = []
         self._transformers: list[StreamTransformer] = []
+        self._takers: dict[tuple[str, bool], tuple[StreamTransformer, ...]] = {}
+        """Which transformers see an event of a method, of the own graph or of one inside; found when one comes."""
         self._awaited: set[StreamTransformer] = set()
         """Those whose async hooks are called."""
         for transformer in [*(transformers or ()), *(make(scope) for make in self.factories)]:
@@ -156,7 +158,14 @@ class StreamMux:
 
     def push(self, event: ProtocolEvent) -> None:
         """Take an event through the transformers and, unless one of them says no, into the main log."""
-        run_mux_flow(self.push_flow(event))
+        if self._awaited:
+            run_mux_flow(self.push_flow(event))  # which tells of the bug that this is
+            return
+        is_kept = True
+        for transformer in self._takers_of(event):
+            is_kept = transformer.process(event) is not False and is_kept
+        if is_kept:
+            self._log(event)
 
     async def apush(self, event: ProtocolEvent) -> None:
         """Do what :meth:`push` does, awaiting async transformers."""
@@ -165,13 +174,27 @@ class StreamMux:
     def push_flow(self, event: ProtocolEvent) -> MuxFlow[None]:
         """Decide what becomes of an event."""
         is_kept = True
-        for transformer in self._transformers:
+        for transformer in self._takers_of(event):
             if transformer in self._awaited:
                 is_kept = (yield transformer.aprocess(event)) is not False and is_kept
             else:
                 is_kept = transformer.process(event) is not False and is_kept
         if is_kept:
             self._log(event)
+
+    def _takers_of(self, event: ProtocolEvent) -> tuple[StreamTransformer, ...]:
+        key = event["method"], len(event["params"]["namespace"]) > len(self.scope)
+        found = self._takers.get(key)
+        if found is None:
+            method, is_inside = key
+            found = self._takers[key] = tuple(
+                transformer
+                for transformer in self._transformers
+                if (methods := transformer._methods) is None  # noqa: SLF001  # part of how transformers are written
+                or method in methods
+                or (is_inside and transformer._takes_inside)  # noqa: SLF001
+            )
+        return found
 
     def _log(self, event: ProtocolEvent) -> None:
         if self._numbers_events:

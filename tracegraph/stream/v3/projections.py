@@ -23,13 +23,19 @@ class _ModeTransformer(StreamTransformer):
 
     _native = True
     mode: ClassVar[str]
+    is_live: ClassVar[bool] = False
+    """Nodes emit such payloads while they run."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         cls.required_stream_modes = (cls.mode,)
+        if cls.process is _ModeTransformer.process and cls.aprocess is StreamTransformer.aprocess:
+            cls._methods = frozenset({cls.mode})
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
         self.channel: StreamChannel[Any] = StreamChannel()
+        self.channel.is_of_supersteps = not self.is_live
         self._own_namespace = list(self.scope)
 
     def init(self) -> dict[str, Any]:
@@ -74,6 +80,7 @@ class CustomTransformer(_ModeTransformer):
     """Projection ``custom``: what nodes gave to the stream writer."""
 
     mode = "custom"
+    is_live = True
 
 
 class CheckpointsTransformer(_ModeTransformer):

@@ -6,12 +6,19 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-__all__ = ["MESSAGE_EVENTS", "LifecyclePayload", "ProtocolEvent", "SubgraphStatus", "event_of", "own_event"]
+__all__ = ["GRAPH_TASKS", "MESSAGE_EVENTS", "LifecyclePayload", "ProtocolEvent", "SubgraphStatus", "event_of", "own_event"]
 
 MESSAGE_EVENTS: Final = "message-events"
 """Stream mode of the runs here: ``messages`` as message events instead of chunks."""
 
+GRAPH_TASKS: Final = "graph-tasks"
+"""Stream mode of the runs here: of ``tasks`` what tells of the graphs inside."""
+
 SubgraphStatus: TypeAlias = Literal["started", "completed", "failed", "interrupted", "drained"]
+
+
+_METHODS: Final = {MESSAGE_EVENTS: "messages", GRAPH_TASKS: "tasks"}
+"""What the stream modes of these runs alone are called in events."""
 
 
 class EventParams(TypedDict):
@@ -55,7 +62,7 @@ def event_of(part: Mapping[str, Any], scope: tuple[str, ...] = ()) -> ProtocolEv
     ('values', ['sub:1'], {'n': 1})
     """
     mode = part["type"]
-    event = own_event("messages" if mode == MESSAGE_EVENTS else mode, part["data"])
+    event = own_event(_METHODS.get(mode, mode), part["data"])
     event["params"]["namespace"] = [*scope, *part["ns"]]
     if mode == "values":
         event["params"]["interrupts"] = tuple(part.get("interrupts", ()))

@@ -106,6 +106,8 @@ class GraphPump(_BasePump):
         self._lock = threading.RLock()
         self._pulled = 0
         """How many parts were asked for."""
+        self._is_running = False
+        """The run goes on in the thread that has the lock: code that is found to have it, too, is a node's."""
 
     def _read_on(self) -> bool:
         try:
@@ -138,10 +140,12 @@ class GraphPump(_BasePump):
         with self._lock:
             if self.is_over or self._parts is None:
                 return False
+            if self._is_running:
+                raise RuntimeError("a node cannot read the run that it is part of: that waits for the node")
             self.has_begun = True
             self._pulled += 1
             try:
-                part = next(self._parts)
+                part = self._next(self._parts)
                 self.mux.push(event_of(part, self.mux.scope))
                 if self.readership.error is not None:
                     raise self.readership.error
@@ -155,6 +159,13 @@ class GraphPump(_BasePump):
                     raise
             self.readership.room.ring()
             return True
+
+    def _next(self, parts: Iterator[Any]) -> Any:
+        self._is_running = True
+        try:
+            return next(parts)
+        finally:
+            self._is_running = False
 
     def _conclude(self) -> None:
         self.is_over = True
@@ -187,7 +198,7 @@ class GraphPump(_BasePump):
         if (stop := getattr(self._parts, "stop", None)) is not None:
             stop()  # another thread may be pulling: it must come back before the stream can be closed
         with self._lock:
-            if not self.is_over:
+            if not self.is_over and not self._is_running:  # a node stops its own run: it ends as soon as the node returns
                 self._stop()
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from tracegraph.drivers.room import Room
 from tracegraph.drivers.unread import Buffering, Unread
 from tracegraph.errors import InvalidInputError, SlowReaderError
+from tracegraph.stream.v3.protocol import GRAPH_TASKS, MESSAGE_EVENTS
 
 __all__ = ["AwaitedUnread", "Reader", "Readership", "WhenLeft"]
 
 T = TypeVar("T")
+
+_ALWAYS: Final = frozenset({"tasks", GRAPH_TASKS})
 
 WhenLeft: TypeAlias = Literal["stop", "finish"]
 """What becomes of a run that nobody has any more: it is stopped, or goes on to its end with nobody reading."""
@@ -29,12 +33,14 @@ Reader: TypeAlias = "asyncio.Task[Any] | threading.Thread"
 class AwaitedUnread(Unread[T]):
     """Those of a reader that the others wait for; it takes note of who reads them."""
 
-    __slots__ = ("is_wanted", "reader")
+    __slots__ = ("_followed", "is_wanted", "reader")
     room: Room
 
     def __init__(self, buffering: Buffering, whose: Callable[[], str], room: Room) -> None:
         super().__init__(buffering, whose, room)
         self.reader: weakref.ref[Reader] | None = None
+        self._followed: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        """Tasks whose end rings."""
         self.is_wanted = False
         """Its reader moves the run on for its sake, and so comes back to what it has by then."""
 
@@ -44,7 +50,8 @@ class AwaitedUnread(Unread[T]):
         reader = _current()
         if self.reader is None or self.reader() is not reader:
             self.reader = weakref.ref(reader)
-            if not isinstance(reader, threading.Thread):
+            if not isinstance(reader, threading.Thread) and reader not in self._followed:
+                self._followed.add(reader)
                 # Not a method of this object, which goes with its reader and not with the task.
                 reader.add_done_callback(functools.partial(_ring, self.room))
         if self.room.waiting:
@@ -82,6 +89,8 @@ class Readership:
         """What the run ends with, because a reader had no room."""
         self.about: Callable[[], str] = lambda: "a run"
         """Returns which run it is, for warnings and errors."""
+        self.is_live = False
+        """Somebody reads, or has read, what there is while nodes run; else only the run's own supersteps are of interest."""
         self.room = Room()
         self._awaited: list[weakref.ref[AwaitedUnread[Any]]] = []
         self._in_pump: Counter[Reader] = Counter()
@@ -104,6 +113,10 @@ class Readership:
             # Weakly: what is unread must go with its reader.
             unread.on_full = _Noting(self, unread)
         return unread
+
+    def want(self, mode: str, ns: tuple[str, ...]) -> bool:
+        """Say whether a part is of interest: of what tells of graphs inside, what comes later makes no sense without it."""
+        return self.is_live or mode in _ALWAYS or (not ns and mode != MESSAGE_EVENTS)
 
     def _forget(self, reference: weakref.ref[AwaitedUnread[Any]]) -> None:
         self._awaited = [each for each in self._awaited if each is not reference]
@@ -173,4 +186,6 @@ def _current() -> Reader:
 
 
 def _goes_on(reader: Reader) -> bool:
+    if isinstance(reader, threading._DummyThread):  # noqa: SLF001  # one that Python has not begun says that it goes on for ever
+        return reader.ident in sys._current_frames() and reader in threading.enumerate()  # noqa: SLF001  # nobody else knows
     return reader.is_alive() if isinstance(reader, threading.Thread) else not reader.done()

@@ -29,6 +29,8 @@ class SubgraphTransformer(StreamTransformer):
 
     _native = True
     required_stream_modes = ("tasks",)
+    _methods = frozenset(required_stream_modes)
+    _takes_inside = True
     supports_sync = True
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:

@@ -51,6 +51,7 @@ class ToolCallTransformer(StreamTransformer):
 
     _native = True
     required_stream_modes = ("tools",)
+    _methods = frozenset(required_stream_modes)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)

@@ -50,6 +50,15 @@ class StreamTransformer:
     requires_async: ClassVar[bool] = False
     supports_sync: ClassVar[bool] = False
     _native: ClassVar[bool] = False
+    _methods: ClassVar[frozenset[str] | None] = None
+    """Methods of the events that process() makes anything of; None: it must see all of them."""
+    _takes_inside: ClassVar[bool] = False
+    """It makes something of all events of graphs inside, whatever _methods says."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_methods" not in cls.__dict__ and not cls.__dict__.keys().isdisjoint(("process", "aprocess")):
+            cls._methods = None  # those of the base are what another process() reads
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         self.scope = tuple(scope)

@@ -26,6 +26,7 @@ class MessagesTransformer(StreamTransformer):
 
     _native = True
     required_stream_modes = ("messages",)
+    _methods = frozenset(required_stream_modes)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
