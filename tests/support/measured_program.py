@@ -19,7 +19,7 @@ from tracegraph import START, StateGraph
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.config import get_config, get_stream_writer
 from tracegraph.messages import AIMessage
-from tracegraph.telemetry import setup
+from tracegraph.telemetry import TelemetryOptions, setup
 from tracegraph.types import Command, RetryPolicy, Send, interrupt
 
 THREAD_ID = "thread-7f3a9c"
@@ -100,7 +100,7 @@ def count_tokens_as_released() -> None:
         run.on_llm_end(AIMessage("x", usage_metadata=SCRIPTED_USAGE))
         return {}
 
-    setup(semconv="1.41")
+    setup(options=TelemetryOptions(semconv="1.41"))
     StateGraph(State).add_node("spend", spend).add_edge(START, "spend").compile(name="released").invoke({"said": []})
 
 

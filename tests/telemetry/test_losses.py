@@ -161,7 +161,7 @@ assert seen == {
     ("logs", "Unwilling", "export_failed"): 2,
 }, seen
 run()
-assert {way: number for way, number in seen.items() if number} == dropped(), dropped()
+assert dropped() == seen, dropped()
 
 with setup(store=False, exporters=[Refusing()]) as handle:
     run()
@@ -224,7 +224,7 @@ def test_a_closed_batch_loses_nothing() -> None:
         count.put()
     count.fail(3)
 
-    assert (losses.total, losses.by_way()) == (0, {})
+    assert (losses.total, set(losses.by_way().values())) == (0, {0})
 
 
 # --- streams ------------------------------------------------------------------------------------------------

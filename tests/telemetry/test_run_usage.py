@@ -18,7 +18,7 @@ from tracegraph.config import get_config
 from tracegraph.graph import START, StateGraph
 from tracegraph.messages import AIMessage
 from tracegraph.telemetry import use_meter_provider, use_provider
-from tracegraph.telemetry.options import DEFAULT_OPTIONS, use_options
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions, use_options
 
 TOTALS = "tracegraph.usage."
 TOKEN_BUCKETS = tuple(4**power for power in range(14))
@@ -48,7 +48,7 @@ def spans(provider: Any, recorder: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def options() -> Iterator[Callable[..., None]]:
-    yield lambda **given: use_options(DEFAULT_OPTIONS.changed(**given))
+    yield lambda **given: use_options(TelemetryOptions(**given))
     use_options(DEFAULT_OPTIONS)
 
 

@@ -54,7 +54,7 @@ class Losses:
             return sum(self._lost.values())
 
     def by_way(self) -> Mapping[Loss, int]:
-        """Return how many items were lost in each way; 0 of the ways in which an open batch may lose some."""
+        """Return how many items were lost in each way; 0 of the ways in which a batch might have lost some."""
         with self._lock:
             ways = {way: 0 for count in self._counts for way in (count.when_full, count.when_failed)}
             return ways | self._lost
@@ -70,9 +70,11 @@ class Losses:
             self._counts.add(count)
 
     def closed(self, count: BatchCount) -> None:
-        """Note that it cannot any more."""
+        """Note that it cannot any more; that it lost nothing is still to be told, after a shutdown's last export."""
         with self._lock:
             self._counts.discard(count)
+            for way in (count.when_full, count.when_failed):
+                self._lost.setdefault(way, 0)
 
     def forget(self) -> None:
         """Begin with nothing, in a forked child: what the parent lost, or has waiting, is the parent's to tell of."""
