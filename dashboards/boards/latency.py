@@ -100,7 +100,11 @@ def _single_spans() -> Row:
             traces(
                 "Nodes that were tried again", f'{{ {node} }} > {{ name = "{names.ATTEMPT_SPAN}" && status = error }}', width=8
             ),
-            traces("Fan-outs of more than 10 tasks", f'{{ name = "{names.SUPERSTEP_SPAN}" && span:childCount > 10 }}', width=8),
+            traces(
+                "Fan-outs of more than 10 tasks",
+                f'{{ name = "{names.SUPERSTEP_SPAN}" && span.{names.SUPERSTEP_TASKS} > 10 }}',
+                width=8,
+            ),
             traces("Slow model calls", f"{{ {model} && duration > 10s }}", width=8),
             traces("Model calls that failed", f"{{ {model} && status = error }}", width=8),
             traces("Tools that failed", f"{{ {tool} && status = error }}", width=8),
