@@ -7,7 +7,6 @@ from typing import Final
 __all__ = ["KNOWN_LABELS", "KNOWN_METRICS"]
 
 SDK_QUEUE_SIZE: Final = "otel_sdk_processor_span_queue_size"
-SDK_QUEUE_CAPACITY: Final = "otel_sdk_processor_span_queue_capacity"
 SDK_PROCESSED: Final = "otel_sdk_processor_span_processed_total"
 SDK_EXPORTED: Final = "otel_sdk_exporter_span_exported_total"
 
@@ -20,7 +19,6 @@ COLLECTOR_QUEUE_CAPACITY: Final = "otelcol_exporter_queue_capacity"
 KNOWN_METRICS: Final = frozenset(
     {
         SDK_QUEUE_SIZE,
-        SDK_QUEUE_CAPACITY,
         SDK_PROCESSED,
         SDK_EXPORTED,
         COLLECTOR_REFUSED,

@@ -66,11 +66,10 @@ def _sdk() -> Iterator[Panel]:
     note = "OpenTelemetry's SDK counts this with OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED=true."
     job, component, error = '{job=~"$service"}', "otel_component_name", "error_type"
     failed = '{job=~"$service", error_type!=""}'
-    queue = ("job", component)
-    full = f"{per(foreign.SDK_QUEUE_SIZE + job, queue)} / {per(foreign.SDK_QUEUE_CAPACITY + job, queue)}"
+    waiting = per(foreign.SDK_QUEUE_SIZE + job, ("job", component))
     done = per(f"rate({foreign.SDK_PROCESSED}{failed}[$__rate_interval])", (component, error))
     sent = per(f"rate({foreign.SDK_EXPORTED}{failed}[$__rate_interval])", (component, error))
-    yield Panel("Queue of spans, how full", (Query(full),), unit="percentunit", width=8, description=note)
+    yield Panel("Spans in the queue", (Query(waiting),), width=8, description=note)
     yield Panel("Spans dropped before export", (Query(done),), unit="ops", width=8, is_stacked=True, description=note)
     yield Panel("Spans whose export failed", (Query(sent),), unit="ops", width=8, is_stacked=True, description=note)
 
