@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
+from dashboards.boards.common import SERVICE
 from dashboards.grafana import COLUMNS
 from dashboards.sources import UIDS, Language
 from dashboards.vocabulary import SERIES, unknown_in_logql, unknown_in_promql, unknown_in_traceql
@@ -44,11 +45,12 @@ def with_choices(query: str, window: str = "5m", range_s: int = 3600) -> str:
     ...     with_choices('rate(a{job=~"$service"}[$__rate_interval]) * $__range_s'),
     ...     with_choices('{ name =~ "chat ?${model:regex}" }'),
     ... )
-    ('rate(a{job=~".*"}[5m]) * 3600', '{ name =~ "chat ?.*" }')
+    ('rate(a{job=~".+"}[5m]) * 3600', '{ name =~ "chat ?.*" }')
     """
-    for variable, value in (("$__rate_interval", window), ("$__range_s", str(range_s)), ("$__range", f"{range_s}s")):
+    ranges = (("$__range_s", str(range_s)), ("$__range", f"{range_s}s"))
+    for variable, value in (("$__rate_interval", window), *ranges, ("$service", SERVICE.everything)):
         query = query.replace(variable, value)
-    return re.sub(r"\$\{(\w+):regex\}|\$(service|graph|node|model|tool)\b", ".*", query)
+    return re.sub(r"\$\{(\w+):regex\}|\$(graph|node|model|tool)\b", ".*", query)
 
 
 def mistakes(dashboard: Mapping[str, Any]) -> Iterator[str]:
@@ -58,6 +60,8 @@ def mistakes(dashboard: Mapping[str, Any]) -> Iterator[str]:
     for panel in panels:
         yield from _sources(panel)
     for asked in queries_of(dashboard):
+        if asked.language == "logql" and re.fullmatch(r'\{\w+=~"\.\*"\}.*', with_choices(asked.text)):
+            yield f"{asked.where}: Loki refuses to look through everything"
         for word in _UNKNOWN[asked.language](asked.text):
             yield f"{asked.where}: nothing is called {word}"
         if "$" in with_choices(asked.text):

@@ -66,6 +66,8 @@ class Variable:
     title: str
     metric: str
     label: str
+    everything: str = ".*"
+    """What stands for all values. What has no such label is shown as well, unless this says otherwise."""
 
     @property
     def query(self) -> str:
@@ -130,7 +132,7 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "sort": 1,
         "multi": True,
         "includeAll": True,
-        "allValue": ".*",  # what has no such label is shown as well
+        "allValue": variable.everything,
         "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
     }
 

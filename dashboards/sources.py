@@ -41,11 +41,16 @@ def _source(name: str, type: str, uid: str, url: str, **settings: Any) -> dict[s
 
 
 def _prometheus() -> dict[str, Any]:
-    exemplars = [{"name": "trace_id", "datasourceUid": TEMPO}]
-    return {
-        **_source("Prometheus", "prometheus", PROMETHEUS, "http://prometheus:9090", exemplarTraceIdDestinations=exemplars),
-        "isDefault": True,
-    }
+    found = _source(
+        "Prometheus",
+        "prometheus",
+        PROMETHEUS,
+        "http://prometheus:9090",
+        # How often programs send. Grafana takes rates over four times this, and over less there would be one value and no rate.
+        timeInterval="60s",
+        exemplarTraceIdDestinations=[{"name": "trace_id", "datasourceUid": TEMPO}],
+    )
+    return {**found, "isDefault": True}
 
 
 def _tempo() -> dict[str, Any]:

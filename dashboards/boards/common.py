@@ -31,12 +31,14 @@ _CHOICES: Final = {
 }
 
 
-def _variable(name: str, title: str, metric: str, label: str) -> Variable:
+def _variable(name: str, title: str, metric: str, label: str, everything: str = ".*") -> Variable:
     series = name_of(METRICS[metric]) + ("_count" if METRICS[metric].instrument == "histogram" else "")
-    return Variable(name, title, series, label)
+    return Variable(name, title, series, label, everything)
 
 
-SERVICE: Final = _variable("service", "Service", names.METRIC_WORKFLOW_DURATION, "job")
+SERVICE: Final = _variable("service", "Service", names.METRIC_WORKFLOW_DURATION, "job", ".+")
+"""Loki refuses a query all of whose matchers match nothing as well, as ``.*`` does; and each program has a name."""
+
 GRAPH: Final = _variable("graph", "Graph", names.METRIC_WORKFLOW_DURATION, label_of(names.WORKFLOW_NAME))
 NODE: Final = _variable("node", "Node", names.METRIC_STEP_DURATION, label_of(names.STEP_NAME))
 MODEL: Final = _variable("model", "Model", names.METRIC_OPERATION_DURATION, label_of(names.REQUEST_MODEL))

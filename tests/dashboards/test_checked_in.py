@@ -121,6 +121,7 @@ def change(path: str, value: Any) -> Any:
         ),
         (change("panels.18.targets.0.query", '{ name = "step" }'), "nothing is called step"),
         (change("panels.20.targets.0.expr", '{service_name="a"} | run_status="x"'), "nothing is called run_status"),
+        (change("panels.20.targets.0.expr", '{service_name=~"$graph"}'), "Loki refuses to look through everything"),
         (change("templating.list.0.query.query", "label_values(up, nothing)"), "the variable service asks for"),
     ],
 )
