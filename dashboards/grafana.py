@@ -44,8 +44,6 @@ class Panel:
     is_stacked: bool = False
     steps: tuple[tuple[float | None, str], ...] = ((None, "green"),)
     """Colours from a value on; the first is the base."""
-    hidden: tuple[str, ...] = ()
-    """Columns of a table that say nothing."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What columns of a table are called."""
 
@@ -200,9 +198,8 @@ def _target(query: Query, ref: str, kind: PanelKind) -> dict[str, Any]:
 
 
 def _columns(panel: Panel) -> list[dict[str, Any]]:
-    hidden = dict.fromkeys(("Time", *panel.hidden), True)
     merged = [{"id": "merge", "options": {}}] if len(panel.queries) > 1 else []
-    return [*merged, {"id": "organize", "options": {"excludeByName": hidden, "renameByName": dict(panel.names)}}]
+    return [*merged, {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": dict(panel.names)}}]
 
 
 _REDUCED: Final = {"calcs": ["lastNotNull"], "fields": "", "values": False}

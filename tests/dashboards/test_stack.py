@@ -43,6 +43,16 @@ def test_its_ports_are_on_loopback_only(name: str) -> None:
     assert all(re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port) for port in ports)
 
 
+def test_the_page_names_addresses_that_are_published() -> None:
+    """Of Grafana, Jaeger, Prometheus, the collector and the health checks."""
+    page = (ROOT / "docs" / "dashboards.md").read_text("utf-8")
+
+    published = {port.split(":")[1] for service in SERVICES.values() for port in service["ports"]}
+    named = set(re.findall(r"localhost:(\d+)", page))
+    assert len(named) >= 6
+    assert named <= published
+
+
 def mounted(service: Any) -> Iterator[tuple[Path, str]]:
     for volume in service["volumes"]:
         source, target, *_ = volume.split(":")
