@@ -83,6 +83,7 @@ def _step_limit() -> Alert:
 
 
 def _stuck() -> Alert:
+    # A node that works for longer is stuck by this measure, also if it runs another graph, whose tasks bear that graph's name.
     active = Series.of(names.METRIC_RUNS_ACTIVE).where({names.NESTED: '=""'})
     tasks = Series.of(names.METRIC_STEP_DURATION)
     running = _sample(active, job="agents", gen_ai_workflow_name="triage")
