@@ -71,8 +71,23 @@ chaos: $(VENV)/.dev ## kill a receiver 50 times during 20,000 runs; every span m
 soak: $(VENV)/.core ## 200,000 short runs in one process, after which nothing may have grown (ten minutes)
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
+.PHONY: test-dashboards .dashboard-tools
+test-dashboards: .dashboard-tools $(VENV)/.dev ## check dashboards, alerts and the compose file with real tools and a live Prometheus (a minute)
+	npm install --prefix dashboards/npm --no-package-lock --no-audit --no-fund
+	TRACEGRAPH_TEST_DASHBOARDS=yes $(BIN)/python -m pytest tests/dashboards $(ARGS)
+
+# None of them is a Python package, so they are looked for and not installed; all that are missing are named at once.
+.dashboard-tools:
+	@is_ok=yes; need() { command -v "$$1" > /dev/null || { echo "make test-dashboards needs $$1: $$2" >&2; is_ok=no; }; }; \
+	need node "version 20 or newer, from nodejs.org or your distribution"; \
+	need npm "it comes with node"; \
+	need prometheus "on Debian: apt-get install --no-install-recommends prometheus"; \
+	need promtool "it comes with prometheus"; \
+	docker compose version > /dev/null 2>&1 || need docker-compose "or docker's compose plugin; on Debian: apt-get install --no-install-recommends docker-compose"; \
+	[ "$$is_ok" = yes ]
+
 clean: ## remove the virtual environment, caches and what the demo wrote
-	rm -rf $(VENV) .venv-lowest $(OTLP_VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	rm -rf $(VENV) .venv-lowest $(OTLP_VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage dashboards/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Some distributions split ensurepip off; pip can then install itself into the new environment.

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
+from outside_programs import free_port, serving
+from prometheus_server import running_prometheus
 from scraped import Running, measured_program
-
-START_S = 120
-"""Phoenix needs 15 to 25 seconds on an idle machine with two cores."""
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +19,12 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not program:
         pytest.skip("`make test-otlp` installs arize-phoenix (830 MB) and sets TRACEGRAPH_TEST_PHOENIX to its command")
     folder = tmp_path_factory.mktemp("phoenix")
-    port = _free_port()
+    port = free_port()
     settings = {
         "PHOENIX_WORKING_DIR": str(folder),
         "PHOENIX_HOST": "127.0.0.1",
         "PHOENIX_PORT": str(port),
-        "PHOENIX_GRPC_PORT": str(_free_port()),
+        "PHOENIX_GRPC_PORT": str(free_port()),
         # It asks nobody on the network, and runs nothing for anybody.
         "PHOENIX_TELEMETRY_ENABLED": "false",
         "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
@@ -41,7 +33,7 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PYTHON"))}
     url = f"http://127.0.0.1:{port}"
-    with _serving([program, "serve"], folder, kept | settings, f"{url}/healthz"):
+    with serving([program, "serve"], folder, kept | settings, f"{url}/healthz"):
         yield url
 
 
@@ -62,56 +54,8 @@ def prometheus_command() -> Path:
 
 @pytest.fixture(scope="session")
 def prometheus(prometheus_command: Path, measured: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a running Prometheus with an empty database, which scrapes that program; it keeps exemplars, if it gets any."""
+    """URL of a running Prometheus with an empty database, which scrapes that program."""
     folder = tmp_path_factory.mktemp("prometheus")
     target = measured.url.removeprefix("http://").removesuffix("/metrics")
-    config = {
-        "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"},
-        "scrape_configs": [{"job_name": "program", "static_configs": [{"targets": [target]}]}],
-    }
-    (folder / "prometheus.yml").write_text(json.dumps(config), "utf-8")  # YAML, as all JSON is
-    address = f"127.0.0.1:{_free_port()}"
-    command = [
-        str(prometheus_command),
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address={address}",
-        "--enable-feature=exemplar-storage",
-    ]
-    with _serving(command, folder, dict(os.environ), f"http://{address}/-/ready"):
-        yield f"http://{address}"
-
-
-@contextmanager
-def _serving(command: Sequence[str], folder: Path, environment: Mapping[str, str], url: str) -> Iterator[None]:
-    """Let a server run in *folder*, from when it answers at *url*."""
-    log = folder / "server.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        _wait_for(url, process, log)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            with urlopen(url, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.2)  # another process opens the port
-    raise RuntimeError(f"{process.args!r} did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+    with running_prometheus(str(prometheus_command), folder, {"program": target}) as server:
+        yield server.url
