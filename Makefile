@@ -10,11 +10,13 @@ ARGS ?=
 EXTRA ?= dev
 # arize-phoenix lives in an environment of its own: 830 MB, with dependencies that are not ours.
 OTLP_VENV ?= .venv-otlp
+# The server that scrapes our metrics in test-otlp; the one on the PATH unless named.
+TRACEGRAPH_TEST_PROMETHEUS ?= $(shell command -v prometheus)
 # The log file that `make demo` reads; found on this machine when empty.
 LOG ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-otlp check cover bench mutants crash soak clean
+.PHONY: .prometheus help demo test test-otlp check cover bench bench-signals mutants crash chaos soak clean
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -29,9 +31,16 @@ demo: $(VENV)/.core ## run a graph on a real log file and show its trace
 test: $(VENV)/.dev ## run the tests, the documentation's examples included
 	$(BIN)/python -m pytest $(ARGS)
 
-# A real Prometheus that scrapes our metrics belongs here as well, beside tests/otlp/test_phoenix.py.
-test-otlp: $(VENV)/.dev $(OTLP_VENV)/.phoenix ## send to real backends and read back: minutes, and 830 MB the first time
-	TRACEGRAPH_TEST_PHOENIX="$(abspath $(OTLP_VENV))/bin/phoenix" $(BIN)/python -m pytest tests/otlp $(ARGS)
+test-otlp: .prometheus $(VENV)/.dev $(OTLP_VENV)/.phoenix ## send to real backends and read back: minutes, and 830 MB the first time
+	TRACEGRAPH_TEST_PHOENIX="$(abspath $(OTLP_VENV))/bin/phoenix" TRACEGRAPH_TEST_PROMETHEUS="$(TRACEGRAPH_TEST_PROMETHEUS)" \
+	  $(BIN)/python -m pytest tests/otlp $(ARGS)
+
+# It is no Python package, so it is looked for and not installed; before everything else, which takes minutes.
+.prometheus:
+	@test -x "$(TRACEGRAPH_TEST_PROMETHEUS)" -a -x "$(dir $(TRACEGRAPH_TEST_PROMETHEUS))promtool" || { \
+	  echo "make test-otlp needs Prometheus, with promtool beside it: apt-get install --no-install-recommends prometheus," >&2; \
+	  echo "or unpack a release of https://prometheus.io and name it: make test-otlp TRACEGRAPH_TEST_PROMETHEUS=/path/to/prometheus" >&2; \
+	  exit 1; }
 
 check: $(VENV)/.dev ## lint, format, types, layers, changelog fragments
 	$(BIN)/ruff check .
@@ -47,11 +56,17 @@ cover: $(VENV)/.dev ## run the tests and require full coverage of the deciding r
 bench: $(VENV)/.bench ## compare with langgraph, alternating
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+bench-signals: $(VENV)/.bench ## what traces, metrics and log records cost a run, alternating
+	@$(BIN)/python -m benchmarks.signals $(ARGS)
+
 mutants: $(VENV)/.dev ## seed known mistakes; each must turn the tests red
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 crash: $(VENV)/.dev ## kill runs 200 times for each database and durability, and resume them
 	TRACEGRAPH_CRASH_ROUNDS=$${TRACEGRAPH_CRASH_ROUNDS:-200} $(BIN)/python -m pytest tests/checkpoint/test_crash.py $(ARGS)
+
+chaos: $(VENV)/.dev ## kill a receiver 50 times during 20,000 runs; every span must arrive
+	TRACEGRAPH_CHAOS_RUNS=20000 TRACEGRAPH_CHAOS_KILLS=50 $(BIN)/python -m pytest tests/exporters/spool/test_chaos.py $(ARGS)
 
 soak: $(VENV)/.core ## 200,000 short runs in one process, after which nothing may have grown (ten minutes)
 	@$(BIN)/python -m benchmarks.soak $(ARGS)

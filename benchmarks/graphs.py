@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 from benchmarks.case import Case, Library, Scenario
 
-__all__ = ["GRAPHS", "loop"]
+__all__ = ["GRAPHS", "fan_out", "loop"]
 
 
 class Counter(TypedDict):
@@ -102,7 +102,7 @@ def _spread_over(lib: Library, size: int, worker: Any) -> Case:
     return Case(builder.compile(), {"n": size, "found": []}, size)
 
 
-def _fan_out(lib: Library, size: int, is_async: bool) -> Case:
+def fan_out(lib: Library, size: int, is_async: bool) -> Case:
     """Build a run of *size* parallel tasks."""
     return _spread_over(lib, size, _asquare if is_async else _square)
 
@@ -180,8 +180,8 @@ def _react(lib: Library, size: int, is_async: bool) -> Case:
 GRAPHS = (
     Scenario("sequential", "step", 1000, 100, _chain, colours=("sync",)),
     Scenario("loop", "step", 1000, 100, loop),
-    Scenario("fan-out 10", "task", 10, 10, _fan_out, runs=20),
-    Scenario("fan-out 100", "task", 100, 100, _fan_out, runs=3),
+    Scenario("fan-out 10", "task", 10, 10, fan_out, runs=20),
+    Scenario("fan-out 100", "task", 100, 100, fan_out, runs=3),
     Scenario("subgraphs 10", "task", 10, 10, _fan_out_subgraphs, runs=10),
     Scenario("subgraphs 100", "task", 100, 100, _fan_out_subgraphs, runs=1),
     Scenario("wide state", "step", 300, 50, _wide),

@@ -41,13 +41,16 @@ PREVIOUS: Final = "__previous__"
 TRACE: Final = "__trace__"
 """W3C traceparents of the task's span and of the run's root, beside an INTERRUPT or ERROR."""
 
+ASKED: Final = "__asked__"
+"""Beside an INTERRUPT, when each of its questions was first asked and where: ``{id: [wall-clock ns, node, workflow name]}``."""
+
 DETOURS: Final = "__detours__"
 """Key of a checkpoint's metadata: what lies between it and its ancestors in time, but on other branches of the thread."""
 
-SKIPPED_WRITES: Final = frozenset({NO_WRITES, "__pregel_push", RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, TRACE})
+SKIPPED_WRITES: Final = frozenset({NO_WRITES, "__pregel_push", RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, TRACE, ASKED})
 """Write channels that never reach a state channel."""
 
-UNFINISHED_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, TRACE})
+UNFINISHED_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, TRACE, ASKED})
 """A task whose record holds only these has not finished."""
 
 STRICT_RESUME: Final = "__pregel_strict_resume"
@@ -74,7 +77,7 @@ JOIN_PREFIX: Final = "join:"
 
 RESERVED_NAMES: Final = frozenset(
     {
-        TAG_HIDDEN, INPUT, INTERRUPT, RESUME, ERROR, ERROR_SOURCE_NODE, NO_WRITES, TRACE, PUSH, PULL, NS_SEP, NS_END, CONF,
+        TAG_HIDDEN, INPUT, INTERRUPT, RESUME, ERROR, ERROR_SOURCE_NODE, NO_WRITES, TRACE, ASKED, PUSH, PULL, NS_SEP, NS_END, CONF,
         "__snapshot_bumps__", "__pregel_send", "__pregel_read", "__pregel_checkpointer", "__pregel_stream",
         "__pregel_resuming", "__pregel_replay_state", "__pregel_task_id", "__pregel_timed_attempt_observer",
         "__pregel_resume_map", "__pregel_strict_resume", "__pregel_stream_messages_v2",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
@@ -59,6 +60,12 @@ class StoreSpanProcessor(BatchSpanProcessor):
         """Forget the span and put it into the next batch."""
         self._unknown.pop(span.context.span_id, None)
         super().on_end(span)
+
+    def discard(self, spans: Sequence[ReadableSpan]) -> None:
+        """Forget spans that have ended and are not kept; the store, too, if it knows of them."""
+        for span in spans:
+            self._unknown.pop(span.context.span_id, None)
+        self._exporter.discard(spans)
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
         """Write what has ended and what is open."""

@@ -1,20 +1,20 @@
 """The trace store's SQLite schema, its versions, and how a connection is opened.
 
-``PRAGMA user_version`` holds the version. A new version appends one entry to ``MIGRATIONS``; entries are
-never edited once released. The tables may be read with any SQLite tool.
+A new version appends one entry to ``MIGRATIONS``; entries are never edited once released. The tables may be
+read with any SQLite tool.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from pathlib import Path
 from typing import Final
 
+from tracegraph_exporters import database
+
 __all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
 
-_BUSY_TIMEOUT_S: Final = 10.0
 _WITH_OPEN_SPANS: Final = 2
 """The first version that has the table of open spans."""
 
@@ -88,35 +88,17 @@ class TraceStoreError(Exception):
     """The trace store cannot be used; the text says why and what to do."""
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
-    """Open *path* for writing; make it, its folder and its tables first where they do not exist.
+LAYOUT: Final = database.Layout("trace store", MIGRATIONS, TraceStoreError)
 
-    What is made is private (folder 0700, file 0600): traces may hold what users said. SQLite gives the
-    files beside it (``-wal``, ``-shm``) the same mode.
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open the trace store at *path* for writing; make it, its folder and its tables first where they do not exist.
 
     Raises:
         TraceStoreError: a newer version of this package wrote the store, or the file is something else.
         OSError, sqlite3.Error: it cannot be opened or written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        path.chmod(0o600)
-    deadline = time.monotonic() + _BUSY_TIMEOUT_S
-    while True:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_TIMEOUT_S)
-        try:
-            _prepare(connection, path)
-            return connection
-        except sqlite3.OperationalError as error:
-            connection.close()
-            # Of two processes that switch a new file to WAL at once one is refused without waiting for its timeout.
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        except BaseException:
-            connection.close()
-            raise
+    return database.open_writer(path, LAYOUT)
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -135,10 +117,10 @@ def open_reader(path: Path) -> sqlite3.Connection:
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=_BUSY_TIMEOUT_S,
+        timeout=database.BUSY_TIMEOUT_S,
     )
     try:
-        if 0 < _version(connection, path) < _WITH_OPEN_SPANS:
+        if 0 < database.version_of(connection, path, LAYOUT) < _WITH_OPEN_SPANS:
             # Written by an older version and not opened for writing since: nothing in it is open.
             connection.execute(OPEN_SPANS.format(name="temp.open_spans"))
         connection.execute("PRAGMA query_only = ON")
@@ -146,41 +128,3 @@ def open_reader(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection, path)
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA journal_size_limit = 4194304")
-    if version == len(MIGRATIONS):
-        return
-    if version == 0:
-        # Both are properties of the file and must precede its first table.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Read again: another process may have made the tables while this one waited for the lock.
-        for statements in MIGRATIONS[_version(connection, path) :]:
-            for statement in statements:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    try:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as error:
-        raise TraceStoreError(f"{str(path)!r} is no trace store ({error}); move it away or set TRACEGRAPH_HOME") from error
-    if version > len(MIGRATIONS):
-        raise TraceStoreError(
-            f"the trace store {str(path)!r} has version {version}, but this tracegraph reads only up to {len(MIGRATIONS)}; "
-            "upgrade tracegraph, or set TRACEGRAPH_HOME to another folder"
-        )
-    return version

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from tracegraph_exporters.base import SpanRecord, default_path, to_record
+from tracegraph_exporters.database import leave_to_parent, max_bytes_from
 from tracegraph_exporters.rows import Key, delete_open, insert_ended, insert_open, take_back
 from tracegraph_exporters.schema import TraceStoreError, open_writer
 from tracegraph_exporters.writers import HEARTBEAT_S, this_process
@@ -33,9 +34,6 @@ _LOST_AFTER_NS: Final = 60 * 1_000_000_000
 """A span that ended so long ago and was never exported is not in a batch any more: its end is written from the span itself."""
 
 _log = logging.getLogger("tracegraph_exporters.sqlite")
-
-_inherited: list[sqlite3.Connection] = []
-"""Connections of a forked process's parent. Closing one would drop the parent's file locks, so they are kept."""
 
 _OLDEST = "SELECT trace_id, span_count FROM traces ORDER BY trace_id IN (SELECT trace_id FROM open_spans), end_ns LIMIT ?"
 
@@ -57,7 +55,7 @@ class SQLiteSpanExporter(SpanExporter):
 
     def __init__(self, path: str | Path | None = None, *, max_bytes: int | None = None) -> None:
         self.path = default_path() if path is None else Path(path)
-        self.max_bytes = _max_bytes() if max_bytes is None else max_bytes
+        self.max_bytes = max_bytes_from(MAX_MB_VARIABLE, DEFAULT_MAX_BYTES) if max_bytes is None else max_bytes
         self._connection: sqlite3.Connection | None = None
         self._lock = threading.Lock()
         self._is_shut_down = False
@@ -65,6 +63,8 @@ class SQLiteSpanExporter(SpanExporter):
         self._has_logged = False
         self._open: dict[Key, ReadableSpan] = {}
         """Spans that the store has as open."""
+        self._discarded: set[Key] = set()
+        """Those among them that have ended and are not kept."""
         self._writer_id: int | None = None
         self._heard_ns = 0
         if hasattr(os, "register_at_fork"):
@@ -96,11 +96,17 @@ class SQLiteSpanExporter(SpanExporter):
             # Seen under the lock: what ends from now on is exported, and its row removed, after this.
             opened = {_key(span): span for span in spans if span.end_time is None}
             now_ns = time.time_ns()
-            lost = [span for span in self._open.values() if (span.end_time or now_ns) < now_ns - _LOST_AFTER_NS]
+            known = ((key, span.end_time or now_ns, span) for key, span in self._open.items())
+            lost = [span for key, at_ns, span in known if at_ns < now_ns - _LOST_AFTER_NS and key not in self._discarded]
             is_due = bool(self._open) and now_ns - self._heard_ns >= HEARTBEAT_S * 1_000_000_000
-            if not opened and not lost and not is_due:
+            if not (opened or lost or is_due or self._discarded):
                 return True
             return self._try_to_write([to_record(span) for span in lost], opened)
+
+    def discard(self, spans: Iterable[ReadableSpan]) -> None:
+        """Forget those of *spans* that the store has as open: they have ended, and are not kept."""
+        with self._lock:
+            self._discarded |= {key for span in spans if (key := _key(span)) in self._open}
 
     @property
     def has_open(self) -> bool:
@@ -126,9 +132,10 @@ class SQLiteSpanExporter(SpanExporter):
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._open = {}
+        self._discarded = set()
         self._writer_id = None
         if self._connection is not None:
-            _inherited.append(self._connection)
+            leave_to_parent(self._connection)
             self._connection = None
 
     def _try_to_write(self, ended: Sequence[SpanRecord], opened: Mapping[Key, ReadableSpan] | None = None) -> bool:
@@ -148,6 +155,7 @@ class SQLiteSpanExporter(SpanExporter):
             self._connection = open_writer(self.path)
         connection = self._connection
         done = {key for record in ended if (key := (record.trace_id, record.span_id)) in self._open} if self._open else set()
+        done |= self._discarded
         still_open = {key: span for key, span in self._open.items() if key not in done} if done else self._open
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -171,6 +179,7 @@ class SQLiteSpanExporter(SpanExporter):
                 connection.execute("ROLLBACK")
             raise
         self._open = {**still_open, **opened} if opened else still_open
+        self._discarded.clear()
         if writer_id is not None:
             self._writer_id, self._heard_ns = writer_id, time.time_ns()
         if has_free_pages:
@@ -195,15 +204,6 @@ def _announce(connection: sqlite3.Connection, writer_id: int | None) -> tuple[in
     cursor = connection.execute("INSERT INTO writers (place, pid, started, seen_ns) VALUES (?, ?, ?, ?)", row)
     assert cursor.lastrowid is not None  # an INSERT has one
     return cursor.lastrowid, True
-
-
-def _max_bytes() -> int:
-    text = os.environ.get(MAX_MB_VARIABLE, "")
-    try:
-        return int(float(text) * 1_000_000) if text else DEFAULT_MAX_BYTES
-    except ValueError:
-        _log.warning("%s is no number: %r; the trace store may take %d bytes", MAX_MB_VARIABLE, text, DEFAULT_MAX_BYTES)
-        return DEFAULT_MAX_BYTES
 
 
 def _pages(connection: sqlite3.Connection) -> tuple[int, int, int]:

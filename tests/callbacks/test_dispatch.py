@@ -40,6 +40,8 @@ from tracegraph.events import (
     CustomEmitted,
     Event,
     Interrupted,
+    MemoryEnded,
+    MemoryStarted,
     ModelEnded,
     ModelStarted,
     ModelToken,
@@ -418,6 +420,25 @@ def test_retriever_call() -> None:
     assert failed.names() == ["on_retriever_start", "on_retriever_error"]
 
 
+def test_memory_call() -> None:
+    """What is asked, what was found, failure; a pause on its way through the store is none."""
+    asked = ("search_memory", "prefs", None, ("ann",), "tea?", None, True, ["t"], {"m": 2})
+    start = MemoryStarted(ROOT, "", 1, 0, "id-a", CALL, None, "Store", *asked)
+    ended = told(run_started(), task_started(), start, MemoryEnded(ROOT, "", 1, 0, "id-a", CALL, None, "Store", ["r"], 1, None))
+    begun, done = ended.calls[2:]
+    assert begun[:2] == ("on_memory_start", ("search_memory",))
+    assert begun[2] == {
+        "store_id": "prefs", "record_id": None, "namespace": ("ann",), "query": "tea?", "records": None, "name": "Store",
+        "run_id": CALL, "parent_run_id": NODE, "tags": ["t"], "metadata": {"m": 2},
+    }  # fmt: skip
+    assert done == ("on_memory_end", (["r"],), {"count": 1, "run_id": CALL, "parent_run_id": NODE, "tags": ["t"]})
+
+    failed = told(start, MemoryEnded(ROOT, "", 1, 0, "id-a", CALL, None, "Store", None, None, ValueError()))
+    assert failed.names() == ["on_memory_start", "on_memory_error"]
+    paused = told(start, MemoryEnded(ROOT, "", 1, 0, "id-a", CALL, None, "Store", None, None, GraphInterrupt()))
+    assert paused.names() == ["on_memory_start", "on_memory_end"]
+
+
 def test_named_custom_events_are_told_under_the_node_and_stream_chunks_are_not() -> None:
     """The custom stream mode is no callback."""
     chunk = CustomEmitted(ROOT, "", 1, 0, "id-a", "a", None, 1)
@@ -490,6 +511,7 @@ def test_ignore_flags_switch_methods_off() -> None:
     for flag, method in {
         "ignore_chain": "on_chain_start", "ignore_llm": "on_llm_end", "ignore_chat_model": "on_chat_model_start",
         "ignore_tool": "on_tool_start", "ignore_agent": "on_tool_end", "ignore_retriever": "on_retriever_end",
+        "ignore_memory": "on_memory_start",
         "ignore_retry": "on_retry", "ignore_custom_event": "on_custom_event",
     }.items():  # fmt: skip
         recorder = Recorder()

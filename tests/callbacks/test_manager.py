@@ -25,7 +25,7 @@ from tracegraph.callbacks.place import Place
 from tracegraph.callbacks.runs import node_run_id
 from tracegraph.config import ensure_config
 from tracegraph.current import CURRENT
-from tracegraph.errors import GraphInterrupt
+from tracegraph.errors import GraphInterrupt, InvalidInputError
 from tracegraph.events import (
     CustomEmitted,
     Event,
@@ -134,6 +134,8 @@ def test_what_nobody_wants_is_not_built() -> None:
     manager.on_tool_start(None, "x").on_tool_error(ValueError())
     manager.on_retriever_start(None, "x").on_retriever_end([])
     manager.on_retriever_start(None, "x").on_retriever_error(ValueError())
+    manager.on_memory_start("search_memory").on_memory_end([])
+    manager.on_memory_start("search_memory").on_memory_error(ValueError())
     manager.on_llm_start(None, ["x"])[0].on_llm_error(ValueError())
     manager.on_custom_event("n", 1)
     assert hub.events == []
@@ -216,6 +218,31 @@ def test_tools_and_retrievers_publish_their_ends_and_errors() -> None:
     assert [event.name for event in hub.events[::2]] == ["t", "Retriever", "unnamed"]
     assert (hub.events[0].input, hub.events[1].error) == ("text", pause)
     assert (hub.events[3].documents, hub.events[5].error) == (["d"], error)
+
+
+def test_memory_calls_publish_what_is_asked_and_found() -> None:
+    """The count is that of the records, unless it is given; what is called inside lies below."""
+    hub = FakeHub()
+    manager = manager_on(hub)
+    search = manager.on_memory_start("search_memory", store_id="prefs", namespace=("ann",), query="tea")
+    search.get_child().on_tool_start(None, "x")
+    search.on_memory_end(["r1", "r2"])
+    manager.on_memory_start("upsert_memory", record_id="r1", records=[{"likes": "tea"}], name="Prefs").on_memory_end(count=1)
+    manager.on_memory_start("delete_memory").on_memory_error(error := OSError())
+
+    asked, inside, found, write, written, _, failed = hub.events
+    assert (asked.operation, asked.store_id, asked.namespace, asked.query) == ("search_memory", "prefs", ("ann",), "tea")
+    assert (asked.tags, asked.metadata, inside.parent_call_id) == (["seq:step:1", "u"], {"m": 1}, asked.call_id)
+    assert (found.records, found.count, found.error) == (["r1", "r2"], 2, None)
+    assert (write.record_id, write.records, written.records, written.count) == ("r1", [{"likes": "tea"}], None, 1)
+    assert [asked.name, write.name, failed.name] == ["prefs", "Prefs", "unnamed"]
+    assert failed.error is error
+
+
+def test_an_unknown_memory_operation_is_refused() -> None:
+    """It would be a span that nobody knows."""
+    with pytest.raises(InvalidInputError, match="operation must be one of search_memory, .*, not 'read'"):
+        manager_on(FakeHub()).on_memory_start("read")  # type: ignore[arg-type]
 
 
 def test_each_prompt_is_a_call_of_its_own() -> None:

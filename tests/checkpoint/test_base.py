@@ -131,7 +131,14 @@ def test_parameters_of_older_savers_can_be_asked_for() -> None:
 
 def test_special_slots() -> None:
     """Their numbers are part of what databases hold."""
-    assert WRITES_IDX_MAP == {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4, "__trace__": -5}
+    assert WRITES_IDX_MAP == {
+        "__error__": -1,
+        "__scheduled__": -2,
+        "__interrupt__": -3,
+        "__resume__": -4,
+        "__trace__": -5,
+        "__asked__": -6,
+    }
 
 
 def test_ids_sort_by_creation_and_show_the_step() -> None:

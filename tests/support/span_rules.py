@@ -34,6 +34,7 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "double": (float,),
     "boolean": (bool,),
     "string[]": (tuple, list),
+    "double[]": (tuple, list),
     "any": (str,),
 }
 
@@ -110,7 +111,8 @@ def problems_of_log_record(name: str, severity: str, attributes: Mapping[str, An
 
 def _value(attribute: Attribute, value: Any) -> Iterator[str]:
     fits = type(value) in PYTHON_TYPES[attribute.type]
-    if not fits or (attribute.type == "string[]" and not all(isinstance(item, str) for item in value)):
+    items = {"string[]": str, "double[]": float}.get(attribute.type)
+    if not fits or (items is not None and not all(isinstance(item, items) for item in value)):
         yield f"{attribute.name} is {value!r}, no {attribute.type}"
     elif attribute.values and str(value).lower() not in {v.lower() for v in attribute.values}:
         yield f"{attribute.name} is {value!r}, none of {', '.join(attribute.values)}"

@@ -12,6 +12,8 @@ from prometheus_client import REGISTRY, generate_latest
 
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.instruments import Instruments
+from tracegraph.telemetry.losses import BatchCount
+from tracegraph.telemetry.tallies import Tally
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
 LABELS = {value.replace(".", "_") for value in vars(semconv).values() if isinstance(value, str)}
@@ -40,11 +42,15 @@ def test_queries_ask_for_series_that_there_are() -> None:
                 instrument.add(1)
             elif isinstance(instrument, Histogram):
                 instrument.record(1)
+            elif isinstance(instrument, Tally):
+                instrument.add(1, {})
+    count = BatchCount(1, "traces", "otlp")
     series = set(re.findall(r"^(\w+)", generate_latest(REGISTRY).decode(), re.MULTILINE))
     provider.shutdown()
+    count.close()
 
     queries = re.findall(r"\| `([^`]+)` \|$", PAGE.split("## What to look at")[1].split("\n\n")[1], re.MULTILINE)
-    assert len(queries) == 7
+    assert len(queries) == 10
     for query in queries:
         (name,) = re.findall(r"(?:gen_ai|tracegraph)_\w+(?=\[|\{|\)$)", query)
         assert name in series, query

@@ -43,6 +43,8 @@ def calls_everything(_: Any) -> dict[str, Any]:
     callbacks = get_config()["callbacks"]
     callbacks.on_tool_start({"name": "search"}, "x").on_tool_end("y")
     callbacks.on_retriever_start({"name": "docs"}, "x").on_retriever_end([])
+    callbacks.on_memory_start("search_memory").on_memory_end([])
+    callbacks.on_memory_start("upsert_memory").on_memory_end(count=1)
     return {"n": 1}
 
 
@@ -62,6 +64,8 @@ def test_openinference_says_kind_and_session_on_every_span(recorder: Any, teleme
         "chat": "LLM",
         "execute_tool": "TOOL",
         "retrieval": "RETRIEVER",
+        "search_memory": "RETRIEVER",
+        "upsert_memory": "CHAIN",
     }
     assert {span.attributes["session.id"] for span in recorder.finished} == {"t"}
     assert {span.attributes["gen_ai.conversation.id"] for span in recorder.finished} == {"t"}
@@ -155,13 +159,16 @@ def test_model_spans_can_be_left_to_others(recorder: Any, telemetry: Any, colour
         ("run_step a", "execute_tool inside"),
         ("run_step b", "execute_tool search"),
         ("run_step b", "retrieval"),
+        ("run_step b", "search_memory"),
+        ("run_step b", "upsert_memory"),
     ]
 
 
 DOUBLED = """
 import logging, sys
 logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -177,15 +184,30 @@ setup(provider=provider, store=False, options=TelemetryOptions(model_spans=sys.a
 class State(TypedDict, total=False):
     n: int
 
-model = FakeListChatModel(responses=["x"])
+usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+if "usage" in sys.argv:
+    model = GenericFakeChatModel(messages=iter([AIMessage("x", usage_metadata=usage) for _ in range(3)]))
+else:
+    model = FakeListChatModel(responses=["x"])
 graph = StateGraph(State).add_node("ask", lambda _: {"n": len(model.invoke("hi").content)}).add_edge(START, "ask").compile()
 graph.invoke({})
 LangChainInstrumentor().instrument(tracer_provider=provider)
 exporter.clear()
 graph.invoke({})
 graph.invoke({})
-print(sorted(span.name for span in exporter.get_finished_spans() if span.name.startswith(("chat", "Fake"))))
+spans = exporter.get_finished_spans()
+if "usage" in sys.argv:
+    counted = [s.attributes.get(key, 0) for s in spans for key in ("gen_ai.usage.input_tokens", "llm.token_count.prompt")]
+    print(sorted(filter(None, counted)))
+else:
+    print(sorted(span.name for span in spans if span.name.startswith(("chat", "Fake"))))
 """
+
+
+def doubled(*arguments: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([sys.executable, "-c", DOUBLED, *arguments], capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.mark.parametrize(
@@ -197,12 +219,17 @@ print(sorted(span.name for span in exporter.get_finished_spans() if span.name.st
 )
 def test_instrumentation_that_doubles_model_spans_is_named_once(model_spans: str, names: list[str], warnings: int) -> None:
     """A real one, switched on after a first run; with "never" each call has one span, theirs."""
-    done = subprocess.run([sys.executable, "-c", DOUBLED, model_spans], capture_output=True, text=True, timeout=50, check=False)
-    assert done.returncode == 0, done.stderr
+    done = doubled(model_spans)
     assert done.stdout == f"{names}\n"
     lines = [line for line in done.stderr.splitlines() if line.startswith("tracegraph.telemetry WARNING")]
     assert len(lines) == warnings
     assert all("openinference.instrumentation.langchain" in line and 'model_spans="never"' in line for line in lines)
+
+
+@pytest.mark.parametrize(("model_spans", "counts"), [("always", [5, 5, 5, 5]), ("never", [5, 5])])
+def test_tokens_of_a_call_are_counted_on_one_span(model_spans: str, counts: list[int]) -> None:
+    """Two calls beside a real instrumentation: with "never" each has its input tokens once, theirs."""
+    assert doubled(model_spans, "usage").stdout == f"{counts}\n"
 
 
 # -- how options are set

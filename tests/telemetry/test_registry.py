@@ -59,7 +59,7 @@ def test_content_is_always_opt_in() -> None:
 
 def test_token_counts_stand_on_model_calls_only() -> None:
     """A naive sum over a trace counts each token once: containers carry no totals under the same name."""
-    carriers = {name for name, span in SPANS.items() if any("usage" in use.attribute for use in span.attributes)}
+    carriers = {name for name, span in SPANS.items() if any("gen_ai.usage" in use.attribute for use in span.attributes)}
 
     assert carriers == {"chat", "text_completion"}
 

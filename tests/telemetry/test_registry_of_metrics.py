@@ -18,11 +18,11 @@ class Recording:
         self.made: dict[str, tuple[str, str, str, tuple[float, ...]]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        kind = name.removeprefix("create_").replace("_", "")
+        kind = name.removeprefix("create_").removeprefix("observable_").replace("_", "")
 
         def create(called: str, unit: str, description: str, **rest: Any) -> Any:
             self.made[called] = kind, unit, description, tuple(rest.get("explicit_bucket_boundaries_advisory") or ())
-            return getattr(self._meter, name)(called, unit, description, **rest)
+            return getattr(self._meter, name)(called, unit=unit, description=description, **rest)
 
         return create
 

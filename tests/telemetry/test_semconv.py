@@ -48,6 +48,11 @@ AHEAD_OF_THE_INSTALLED_CONVENTIONS = {
     "gen_ai.invoke_workflow.tool_calls",
     "gen_ai.run_step.duration",
     "gen_ai.token.modality",
+    "gen_ai.memory.store.id",
+    "gen_ai.memory.record.id",
+    "gen_ai.memory.record.count",
+    "gen_ai.memory.query.text",
+    "gen_ai.memory.records",
 }
 
 OPENINFERENCE = {"openinference.span.kind", "graph.node.id", "graph.node.name", "graph.node.parent_id"}

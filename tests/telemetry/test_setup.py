@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -314,3 +315,28 @@ def test_queue_is_wide_enough_for_a_fan_out(home: Path) -> None:
 
     assert python(code, home).stdout == "16384\n"
     assert python(code, home, OTEL_BSP_MAX_QUEUE_SIZE="4096").stdout == "4096\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_child_exports_its_own_spans_and_not_its_parents(home: Path, http: OtlpReceiver) -> None:
+    """To a backend and into the store; what the parent had waiting is exported once, by the parent."""
+    code = """
+import os
+handle = setup()
+run("before")
+if (child := os.fork()) == 0:
+    run("child")
+    os._exit(0 if handle.force_flush() else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+run("after")
+"""
+    python(
+        code,
+        home,
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{http.url}/v1/traces",
+        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL="http/protobuf",
+        OTEL_BSP_SCHEDULE_DELAY="600000",
+    )
+
+    assert http.span_names == ["invoke_workflow child", "invoke_workflow before", "invoke_workflow after"]
+    assert sorted(filter(None, stored(home))) == ["invoke_workflow after", "invoke_workflow before", "invoke_workflow child"]

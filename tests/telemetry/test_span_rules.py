@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+from uuid import UUID
 
 import pytest
 from event_script import ROOT, Script
@@ -20,6 +21,16 @@ from tracegraph import events as e
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.semconv.registry import SPANS
 from tracegraph_exporters.base import EventRecord, LinkRecord, SpanRecord, to_record
+
+
+def memory_calls(s: Script) -> Iterator[e.Event]:
+    """Yield start and end of a call of each operation, every other one in the process."""
+    for number, operation in enumerate(get_args(e.MemoryOperation)):
+        call_id, is_in_process = UUID(int=80 + number), number % 2 == 0
+        asked = (operation, "prefs", "tea", ("ann",), "what", None, is_in_process, (), {})
+        yield e.MemoryStarted(ROOT, "", 1, next(s.clock), "id-a", call_id, None, "Store", *asked)
+        yield e.MemoryEnded(ROOT, "", 1, next(s.clock), "id-a", call_id, None, "Store", None, 1, None)
+
 
 ROOTS_OF_TESTS = Path(__file__).parents[1]
 
@@ -34,6 +45,7 @@ def trace(provider: TracerProvider, recorder: Any) -> dict[str, SpanRecord]:
     s.send(s.tool_ended(71), e.ModelEnded(ROOT, "", 1, next(s.clock), "id-a", s.model(70).call_id, None, "m", None, None))
     s.send(e.RetrievalStarted(ROOT, "", 1, next(s.clock), "id-a", s.model(72).call_id, None, "faq", None, "q", (), {}))
     s.send(e.RetrievalEnded(ROOT, "", 1, next(s.clock), "id-a", s.model(72).call_id, None, "faq", [], None))
+    s.send(*memory_calls(s))
     s.send(s.attempt_ended(1, error), s.task_ended("a", "failed", error))
     put.at_ns = next(s.clock)
     s.send(put, e.CheckpointSaved(ROOT, "", 1, next(s.clock), "cp-1", None, "loop", (), None))

@@ -13,6 +13,7 @@ from tracegraph.callbacks.base import (
     RetryState,
 )
 from tracegraph.callbacks.manager import CallbackManager, adispatch_custom_event, dispatch_custom_event
+from tracegraph.callbacks.observed_store import observed_store
 
 __all__ = [
     "AsyncCallbackHandler",
@@ -26,4 +27,5 @@ __all__ = [
     "RetryState",
     "adispatch_custom_event",
     "dispatch_custom_event",
+    "observed_store",
 ]

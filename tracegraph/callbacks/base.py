@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
+from tracegraph.events import MemoryOperation
 from tracegraph.types import Interrupt
 
 __all__ = [
@@ -108,6 +109,7 @@ class BaseCallbackHandler:
     ignore_chat_model: bool = False
     ignore_tool: bool = False
     ignore_retriever: bool = False
+    ignore_memory: bool = False
     ignore_agent: bool = False
     ignore_retry: bool = False
     ignore_custom_event: bool = False
@@ -210,6 +212,31 @@ class BaseCallbackHandler:
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> Any:
         """A retriever failed."""
+
+    def on_memory_start(
+        self,
+        operation: MemoryOperation,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        store_id: str | None = None,
+        record_id: str | None = None,
+        namespace: Sequence[str] | None = None,
+        query: Any = None,
+        records: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Long-term memory is asked for something; *records* are those to be written, ``name=`` says which store it is."""
+
+    def on_memory_end(
+        self, records: Any, *, count: int | None = None, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
+        """It did that; *records* are those found, None if it was no search; *count* as in ``MemoryEnded``."""
+
+    def on_memory_error(self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> Any:
+        """It failed."""
 
     def on_text(self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> Any:
         """Free text from a run manager."""

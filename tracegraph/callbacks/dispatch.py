@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from tracegraph.callbacks.base import GraphInterruptEvent, GraphResumeEvent, RetryState
@@ -13,6 +13,7 @@ from tracegraph.constants import START
 from tracegraph.engine.views import isolated
 from tracegraph.errors import GraphBubbleUp
 from tracegraph.events import (
+    MEMORY_KINDS,
     AttemptEnded,
     AttemptStarted,
     BranchEnded,
@@ -27,6 +28,8 @@ from tracegraph.events import (
     Event,
     Interrupted,
     JoinStarved,
+    MemoryEnded,
+    MemoryStarted,
     MessagePushed,
     ModelEnded,
     ModelStarted,
@@ -52,6 +55,8 @@ from tracegraph.events import (
 
 __all__ = ["HandlerObserver"]
 
+_CallStarted: TypeAlias = ModelStarted | ToolStarted | RetrievalStarted | MemoryStarted
+
 _RUN_KINDS: Final = kinds(RunStarted, RunEnded)
 _NODE_KINDS: Final = kinds(TaskStarted, TaskEnded, AttemptStarted, AttemptEnded, BranchStarted, BranchEnded)
 
@@ -66,6 +71,7 @@ _KINDS_OF_METHODS: Final = (
         ("on_retriever_start", "on_retriever_end", "on_retriever_error"),
         _NODE_KINDS | kinds(RetrievalStarted, RetrievalEnded),
     ),
+    (("on_memory_start", "on_memory_end", "on_memory_error"), _NODE_KINDS | MEMORY_KINDS),
     (("on_custom_event",), _NODE_KINDS | kinds(CustomEmitted)),
     (("on_superstep_start",), kinds(SuperstepStarted)),
     (("on_superstep_end",), kinds(SuperstepEnded)),
@@ -102,7 +108,7 @@ class HandlerObserver:
         self._runs: dict[UUID, Run] = {}
         self._nodes: dict[tuple[UUID, str], NodeRun] = {}
         self._inner: dict[UUID, Run] = {}
-        """Open calls of models, tools and retrievers."""
+        """Open calls of models, tools, retrievers and stores."""
         self.wants: int = 0
         for names, mask in _KINDS_OF_METHODS:
             if self._calls.has_any(*names):
@@ -139,6 +145,8 @@ class HandlerObserver:
                 return None if event.is_foreign else self._tool(event)
             case RetrievalStarted() | RetrievalEnded():
                 return None if event.is_foreign else self._retrieval(event)
+            case MemoryStarted() | MemoryEnded():
+                return self._memory(event)
             case CustomEmitted():
                 return self._custom(event)
             case SuperstepStarted() | SuperstepEnded() | CheckpointSaved() | Interrupted() | Resumed():
@@ -258,9 +266,9 @@ class HandlerObserver:
             return self._end(branch, event.output)
         return self._fail(branch, event.error)
 
-    # Calls of models, tools, retrievers
+    # Calls of models, tools, retrievers, stores
 
-    def _call_parent(self, event: ModelStarted | ToolStarted | RetrievalStarted) -> UUID | None:
+    def _call_parent(self, event: _CallStarted) -> UUID | None:
         if event.parent_call_id is not None:
             return event.parent_call_id
         return self._run_around(event.run_id, event.task_id)
@@ -271,7 +279,7 @@ class HandlerObserver:
             return self._parent_run_id
         return node.id if node.branch is None else node.branch.id
 
-    def _call_started(self, event: ModelStarted | ToolStarted | RetrievalStarted) -> dict[str, Any]:
+    def _call_started(self, event: _CallStarted) -> dict[str, Any]:
         run = self._inner[event.call_id] = Run(event.call_id, self._call_parent(event), [*event.tags])
         return {**ids_of(run), "metadata": {**event.metadata}, "name": event.name}
 
@@ -301,14 +309,22 @@ class HandlerObserver:
             return self._calls.call("on_retriever_start", event.serialized, event.query, **self._call_started(event))
         return self._inner_ended(event, "on_retriever_end", "on_retriever_error", event.documents)
 
-    def _inner_ended(self, event: ToolEnded | RetrievalEnded, end: str, error: str, result: Any) -> Awaitable[None] | None:
+    def _memory(self, event: MemoryStarted | MemoryEnded) -> Awaitable[None] | None:
+        if isinstance(event, MemoryStarted):
+            facts = {key: getattr(event, key) for key in ("store_id", "record_id", "namespace", "query", "records")}
+            return self._calls.call("on_memory_start", event.operation, **facts, **self._call_started(event))
+        return self._inner_ended(event, "on_memory_end", "on_memory_error", event.records, count=event.count)
+
+    def _inner_ended(
+        self, event: ToolEnded | RetrievalEnded | MemoryEnded, end: str, error: str, result: Any, **facts: Any
+    ) -> Awaitable[None] | None:
         ids = ids_of(self._call_of(event, is_end=True))
         # A tool that asks a person pauses; it has not failed.
         if event.error is None or isinstance(event.error, GraphBubbleUp):
-            return self._calls.call(end, result, **ids)
+            return self._calls.call(end, result, **facts, **ids)
         return self._calls.call(error, event.error, **ids)
 
-    def _call_of(self, event: ModelToken | ModelEnded | ToolEnded | RetrievalEnded, *, is_end: bool = False) -> Run:
+    def _call_of(self, event: ModelToken | ModelEnded | ToolEnded | RetrievalEnded | MemoryEnded, *, is_end: bool = False) -> Run:
         found = self._inner.pop(event.call_id, None) if is_end else self._inner.get(event.call_id)
         return found or Run(event.call_id, event.parent_call_id or self._run_around(event.run_id, event.task_id))
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tracegraph.callbacks.base import FatalObserverError
 from tracegraph.events import CALL_KINDS, AttemptStarted, Event, ObserverFailed, TaskStarted
+from tracegraph.events.waits import AskedAt
 
 __all__ = ["Hub", "Observer", "ScopedObserver"]
 
@@ -52,6 +53,7 @@ class Hub:
         "_seq",
         "_table",
         "answers",
+        "asked",
         "fatal",
         "gates",
         "handler_lock",
@@ -71,6 +73,8 @@ class Hub:
         self._awaitables: list[Awaitable[None]] = []
         self.answers: dict[str, Any] = dict(answers or {})
         """Answers of this invocation, by interrupt id."""
+        self.asked: dict[str, AskedAt] = {}
+        """When and where questions were first asked, by interrupt id: those the runs go on from, and those they ask."""
         self.fatal: BaseException | None = None
         """What an observer with ``raise_error`` raised; the run fails with it."""
         self.is_stopping = False
@@ -108,10 +112,16 @@ class Hub:
         for observer in observers:
             self.wants |= observer.wants
 
-    def add(self, observer: Observer) -> None:
-        """Let *observer* see the events published from now on, once each however often it is added."""
+    def add(self, *observers: Observer) -> None:
+        """Let *observers* see the events published from now on, once each however often they are added."""
+        if not observers:
+            return
         with self._lock:
-            self._set((*(o for o in self._observers if o is not observer), observer))
+            all_of_them = {id(observer): observer for observer in self._observers}
+            for observer in observers:
+                all_of_them.pop(id(observer), None)
+                all_of_them[id(observer)] = observer
+            self._set(tuple(all_of_them.values()))
 
     def remove(self, observer: Observer) -> None:
         """Take *observer* off."""

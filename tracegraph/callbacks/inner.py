@@ -1,4 +1,4 @@
-"""One open call of a model, tool, retriever or other runnable, as the code that makes the call holds it."""
+"""One open call of a model, tool, retriever, store or other runnable, as the code that makes the call holds it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from uuid import UUID
 from tracegraph.callbacks.base import FatalObserverError
 from tracegraph.callbacks.calls import HandlerCalls
 from tracegraph.callbacks.place import Reporter
-from tracegraph.events import ModelEnded, ModelToken, RetrievalEnded, ToolEnded
+from tracegraph.events import MemoryEnded, ModelEnded, ModelToken, RetrievalEnded, ToolEnded
 
 if TYPE_CHECKING:
     from tracegraph.callbacks.manager import CallbackManager
 
-__all__ = ["ChainRun", "InnerRun", "ModelRun", "RetrieverRun", "ToolRun"]
+__all__ = ["ChainRun", "InnerRun", "MemoryRun", "ModelRun", "RetrieverRun", "ToolRun"]
 
 
 class InnerRun:
@@ -92,6 +92,22 @@ class RetrieverRun(InnerRun):
         """Report that nothing could be looked up."""
         if self._reporter.wants(RetrievalEnded.bit):
             self._reporter.publish(RetrievalEnded(*self.facts(), None, error))
+
+
+class MemoryRun(InnerRun):
+    """A call of long-term memory that is under way."""
+
+    def on_memory_end(self, records: Any = None, *, count: int | None = None, **_: Any) -> None:
+        """Report that it is done: the *records* found, and how many were found or written where *records* does not say."""
+        if self._reporter.wants(MemoryEnded.bit):
+            if count is None and isinstance(records, (list, tuple)):
+                count = len(records)
+            self._reporter.publish(MemoryEnded(*self.facts(), records, count, None))
+
+    def on_memory_error(self, error: BaseException, **_: Any) -> None:
+        """Report that it could not be done."""
+        if self._reporter.wants(MemoryEnded.bit):
+            self._reporter.publish(MemoryEnded(*self.facts(), None, None, error))
 
 
 class ChainRun(InnerRun):

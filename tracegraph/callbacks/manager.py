@@ -8,16 +8,19 @@ are called directly. The attributes are those of LangChain's managers, which rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self, get_args
 from uuid import UUID
 
-from tracegraph.callbacks.inner import ChainRun, ModelRun, RetrieverRun, ToolRun
+from tracegraph.callbacks.inner import ChainRun, MemoryRun, ModelRun, RetrieverRun, ToolRun
 from tracegraph.callbacks.place import NOWHERE, Place, Reporter
 from tracegraph.callbacks.runs import BODY_TAG, node_run_id
 from tracegraph.current import here
-from tracegraph.events import CustomEmitted, ModelStarted, RetrievalStarted, ToolStarted
+from tracegraph.errors import InvalidInputError
+from tracegraph.events import CustomEmitted, MemoryOperation, MemoryStarted, ModelStarted, RetrievalStarted, ToolStarted
 
 __all__ = ["CallbackManager", "adispatch_custom_event", "dispatch_custom_event", "handlers_of"]
+
+_MEMORY_OPERATIONS: Final = get_args(MemoryOperation)
 
 
 class CallbackManager:
@@ -50,7 +53,7 @@ class CallbackManager:
         self.inheritable_metadata: dict[str, Any] = dict(inheritable_metadata or {})
         self.place = place
         self.parent_call_id = parent_call_id
-        """The model, tool or retriever call this manager stands in, if any: a node run is not one."""
+        """The call of a model, tool, retriever or store this manager stands in, if any: a node run is not one."""
 
     @classmethod
     def at(
@@ -224,6 +227,41 @@ class CallbackManager:
         run = RetrieverRun(self, reporter, run_id or self.place.next_call_id(), name_of(serialized, name))
         if reporter.wants(RetrievalStarted.bit):
             reporter.publish(RetrievalStarted(*run.facts(), serialized, query, [*self.tags], {**self.metadata}))
+        return run
+
+    def on_memory_start(
+        self,
+        operation: MemoryOperation,
+        run_id: UUID | None = None,
+        *,
+        store_id: str | None = None,
+        record_id: str | None = None,
+        namespace: Sequence[str] | None = None,
+        query: Any = None,
+        records: Any = None,
+        is_in_process: bool = False,
+        name: str | None = None,
+    ) -> MemoryRun:
+        """Announce that long-term memory is asked for something. What a graph's store is asked is announced by itself.
+
+        Args:
+            operation: what is done; to read one record is a ``search_memory``, to write it, new or not, an ``upsert_memory``.
+            store_id: what the store is called, if that is the same in all processes. Nothing about users: it is on every span.
+            namespace: where in the store; for handlers and, if content is recorded, there.
+            records: those to be written.
+            is_in_process: the store is in this process, so nothing is sent anywhere.
+            name: of the store, for people; else *store_id*.
+
+        Raises:
+            InvalidInputError: *operation* is none.
+        """
+        if operation not in _MEMORY_OPERATIONS:
+            raise InvalidInputError(f"operation must be one of {', '.join(_MEMORY_OPERATIONS)}, not {operation!r}")
+        reporter = self._reporter()
+        run = MemoryRun(self, reporter, run_id or self.place.next_call_id(), name or store_id or "unnamed")
+        if reporter.wants(MemoryStarted.bit):
+            asked = (operation, store_id, record_id, namespace, query, records, is_in_process)
+            reporter.publish(MemoryStarted(*run.facts(), *asked, [*self.tags], {**self.metadata}))
         return run
 
     def on_chain_start(

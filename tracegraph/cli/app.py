@@ -246,6 +246,24 @@ def trace(
 
 
 @app.command()
+def spool(
+    send: Annotated[
+        float | None, typer.Option("--send", metavar="SECONDS", min=0.0, help="First send what waits, for so long at most.")
+    ] = None,
+    is_json: Json = False,
+) -> None:
+    """Show the telemetry that waits for a collector, and what was lost.
+
+    Exit codes: 0, 1 with --send if something still waits, 2 cannot be read.
+    """
+    from tracegraph.cli.spool import show_spool
+
+    with _reported():
+        code = show_spool(send_s=send, is_json=is_json)
+    raise typer.Exit(code)
+
+
+@app.command()
 def graph(
     target: Target,
     xray: Annotated[bool, typer.Option("--xray", help="Open subgraphs.")] = False,

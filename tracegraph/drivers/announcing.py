@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tracegraph.events import JoinStarved, Resumed, RunEnded, RunStarted
+from tracegraph.events.waits import waits_for
 from tracegraph.types import Command
 
 if TYPE_CHECKING:
-    from tracegraph.callbacks.hub import Hub, Observer
+    from tracegraph.callbacks.hub import Observer
     from tracegraph.drivers.launch import ObserverFactory
     from tracegraph.drivers.run import Run
     from tracegraph.engine.settings import Begin
 
-__all__ = ["add_all", "publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
+__all__ = ["publish_end", "publish_resumed", "publish_starved_joins", "start_telemetry", "started_event"]
 
 logger = logging.getLogger("tracegraph.drivers")
 
@@ -45,12 +46,6 @@ def started_event(run: Run, now_ns: int) -> RunStarted:
     )
 
 
-def add_all(hub: Hub, observers: Sequence[Observer]) -> None:
-    """Let all of them see the events published from now on."""
-    for observer in observers:
-        hub.add(observer)
-
-
 def start_telemetry(factory: ObserverFactory, started: RunStarted) -> tuple[Sequence[Observer], Callable[[], None] | None]:
     """Return what *factory* makes for a root run; nothing if it fails."""
     try:
@@ -64,7 +59,9 @@ def publish_resumed(run: Run, begin: Begin, links: tuple[str, ...]) -> None:
     """Publish what the run goes on from, and the spans it links to."""
     if (saved := begin.saved) is not None:
         step, checkpoint_id = saved.metadata.get("step", -1), saved.checkpoint["id"]
-        run.hub.publish(Resumed(run.run_id, run.ns, step, run.hub.now_ns(), checkpoint_id, tuple(begin.answers), links))
+        answered, now_ns = tuple(begin.answers), run.hub.now_ns()
+        waits = waits_for(answered, run.hub.asked, now_ns)
+        run.hub.publish(Resumed(run.run_id, run.ns, step, now_ns, checkpoint_id, answered, links, waits))
 
 
 def publish_starved_joins(run: Run) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from tracegraph.checkpoint.base import BaseCheckpointSaver
 from tracegraph.current import CURRENT, Here
 from tracegraph.drivers.in_context import InContext
-from tracegraph.drivers.saves import SaverPort
+from tracegraph.drivers.saves import SaverPort, Written
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import CheckpointTuple
 
@@ -103,19 +103,22 @@ class ListTuples(Effect["list[CheckpointTuple]"]):
 
 
 @dataclass(slots=True)
-class Save(Effect[None]):
-    """Store checkpoints, and what tasks wrote under the checkpoints whose supersteps they belong to: all of it or nothing."""
+class Save(Effect[Written]):
+    """Store checkpoints, and what tasks wrote under the checkpoints whose supersteps they belong to: all of it or nothing.
+
+    The answer is how many bytes that took, by checkpoint.
+    """
 
     port: SaverPort
     saves: Sequence[SaveCheckpoint | SaveWrites]
 
-    def carry_out(self) -> None:
+    def carry_out(self) -> Written:
         """Do it, blocking."""
-        self.port.store(self.saves)
+        return self.port.store(self.saves)
 
-    async def acarry_out(self) -> None:
+    async def acarry_out(self) -> Written:
         """Do it, awaiting."""
-        await self.port.astore(self.saves)
+        return await self.port.astore(self.saves)
 
 
 @dataclass(slots=True)

@@ -6,10 +6,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.callbacks.foreign import ForeignCalls, TappingForeignCalls
 from tracegraph.callbacks.manager import CallbackManager
+from tracegraph.callbacks.observed_store import observed_store
 from tracegraph.callbacks.place import Place
 from tracegraph.config import RunSpec
 from tracegraph.constants import NS_SEP
@@ -19,7 +21,7 @@ from tracegraph.engine.identity import interrupt_id, task_namespace
 from tracegraph.engine.reports import AnswerTaken, TaskCalled
 from tracegraph.engine.task import Task
 from tracegraph.errors import GraphInterrupt, InvalidAnswerError, InvalidUpdateError
-from tracegraph.events import CALL_KINDS, CustomEmitted, Event, MessagePushed, RunStatus
+from tracegraph.events import CALL_KINDS, MEMORY_KINDS, CustomEmitted, Event, MessagePushed, RunStatus
 from tracegraph.runtime import ExecutionInfo, Runtime
 from tracegraph.types import Interrupt
 
@@ -33,6 +35,11 @@ __all__ = ["HereNow"]
 
 _numbering = threading.Lock()
 """A node's own threads may call at once, and no two calls may have one number. One for all, for it is held for no time."""
+
+
+def _unless_over(attempt: Callable[[], HereNow | None]) -> HereNow | None:
+    here = attempt()
+    return None if here is None or here.is_over else here
 
 
 class AttemptHub:
@@ -355,7 +362,11 @@ class HereNow:
         """The task's Runtime, built once, when somebody asks."""
         if self._runtime is None:
             run, task = self.run, self.task
+            store = run.runtime.store
+            if store is not None and run.hub.wants & MEMORY_KINDS:
+                store = observed_store(store, partial(_unless_over, weakref.ref(self)))
             self._runtime = run.runtime.override(
+                store=store,
                 stream_writer=self.writer,
                 heartbeat=self.heartbeat,
                 previous=task.view.get("__previous__"),

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 from uuid import UUID
 
-from tracegraph.constants import INTERRUPT, STRICT_RESUME, TRACE, UNFINISHED_WRITES
+from tracegraph.constants import ASKED, INTERRUPT, STRICT_RESUME, TRACE, UNFINISHED_WRITES
 from tracegraph.drivers.effects import Flow, GetTuple, ask
 from tracegraph.drivers.launch import Launch
 from tracegraph.drivers.travel import Start, at_namespace, load_start
@@ -16,6 +16,7 @@ from tracegraph.engine.plan import plan_step
 from tracegraph.engine.settings import Begin
 from tracegraph.engine.task import Superstep
 from tracegraph.errors import UnknownInterruptError
+from tracegraph.events.waits import asked_in
 from tracegraph.records import CheckpointTuple
 from tracegraph.types import Command
 
@@ -43,6 +44,9 @@ def load_begin(launch: Launch) -> Flow[tuple[Begin, tuple[str, ...]]]:
     carried: CheckpointTuple | None = None
     if saved is not None and not start.is_replay and (launch.hub.answers or (command is not None and command.resume is not None)):
         carried = yield from _asked_before(launch, saved)
+    if not start.is_replay:  # else what was asked then is asked anew
+        for before in (saved, carried):
+            _note_asked(launch, before)
     if command is not None and command.resume is not None:
         answers = _answers(command.resume, (yield from _questions(launch, start, carried)))
         if not answers and command.resume == {} and launch.spec.configurable.get(STRICT_RESUME) and not launch.is_nested:
@@ -112,8 +116,17 @@ def _questions(launch: Launch, start: Start, carried: CheckpointTuple | None) ->
     if travel is not None and travel.chosen and port is not None:
         ns = max(travel.chosen, key=len)
         inner = yield from ask(GetTuple(port.saver, at_namespace(port, ns, travel.chosen[ns])))
+        _note_asked(launch, inner)
         found = _every_question(inner) or found
     return found
+
+
+def _note_asked(launch: Launch, saved: CheckpointTuple | None) -> None:
+    """Let the run tree know when the questions of a checkpoint were asked: they are answered, or asked once more."""
+    for _, channel, value in (saved.pending_writes or ()) if saved is not None else ():
+        if channel == ASKED:
+            for interrupt_id, asked_at in asked_in(value).items():
+                launch.hub.asked.setdefault(interrupt_id, asked_at)
 
 
 def pending_interrupts(saved: CheckpointTuple | None, tasks: Container[str] | None = None) -> list[Any]:

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 from tracegraph.drivers.announcing import (
-    add_all,
     publish_end,
     publish_resumed,
     publish_starved_joins,
@@ -174,12 +173,12 @@ class Run(ABC):
         factory = launch.observer_factory
         observers, attach = ((), None) if factory is None else start_telemetry(factory, started)
         try:
-            add_all(self.hub, observers)
+            self.hub.add(*observers)
             self._announce(started, attach)
         except BaseException as error:  # Ctrl-C, in this thread; a channel of the user's own that cannot start
             status: RunStatus = "failed" if isinstance(error, Exception) else "cancelled"
             self.finish = Finish(status, error=error, reason=type(error).__name__)
-            add_all(self.hub, observers)  # their spans have begun
+            self.hub.add(*observers)  # their spans have begun
             if not started.seq:
                 self.hub.publish(started)
             publish_end(self)
@@ -187,7 +186,7 @@ class Run(ABC):
 
     def _announce(self, started: RunStarted, attach: Callable[[], None] | None) -> None:
         launch = self.launch
-        add_all(self.hub, launch.own_observers)
+        self.hub.add(*launch.own_observers)
         self.base = contextvars.copy_context()
         if attach is not None:
             self.base.run(attach)

@@ -5,19 +5,27 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tracegraph.checkpoint.base import BaseCheckpointSaver, takes_parameter
+from tracegraph.checkpoint.base.grouping import GroupingSaver
 from tracegraph.checkpoint.base.id import ticks_of, uuid6_text
 from tracegraph.checkpoint.base.metadata import get_checkpoint_metadata
-from tracegraph.constants import MISSING, TRACE
+from tracegraph.constants import ASKED, MISSING, TRACE
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.records import CheckpointTuple, Version
 
-__all__ = ["Newest", "SaverPort"]
+__all__ = ["Newest", "SaverPort", "Written"]
+
+Written: TypeAlias = "Mapping[str, int] | None"
+"""By checkpoint id, how many bytes a saver wrote for it; None if it does not tell."""
 
 _SINGLE: Final = ("put", "put_writes", "aput", "aput_writes")
 """What a saver stores one thing with; who overrides one of these wants to see each."""
+
+_OURS: Final = frozenset({TRACE, ASKED})
+"""What is stored beside a pause for telemetry. A saver of another make may give these the slots of a task's first writes,
+and keep them there when the task, once it was answered, writes its results: those must not get lost for that."""
 
 
 class Newest:
@@ -55,6 +63,7 @@ class SaverPort:
     __slots__ = (
         "_checks_head",
         "_configurable",
+        "_keeps_slots",
         "_metadata",
         "_place",
         "_takes_path",
@@ -92,6 +101,7 @@ class SaverPort:
         """Shared with the runs around and inside: all of a thread's ids sort by age, whoever's clock made the first."""
         self.trace: tuple[str, ...] = ()
         """Traceparent of the run's root span, kept in checkpoint metadata for whoever goes on from there."""
+        self._keeps_slots = isinstance(saver, GroupingSaver)
         self.stores_groups, self._checks_head, self._takes_path = _abilities(saver)
 
     def next_version(self, current: Version | None) -> Version:
@@ -107,15 +117,19 @@ class SaverPort:
         """Return the config that addresses a checkpoint of this thread and namespace."""
         return {"configurable": {**self._configurable, "checkpoint_id": checkpoint_id}, "metadata": self._metadata}
 
-    def store(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> None:
+    def store(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> Written:
         """Carry saves out, blocking: one, or all of a group or none."""
         method, arguments, keywords = self._call(saves)
-        getattr(self.saver, method)(*arguments, **keywords)
+        return self._told(getattr(self.saver, method)(*arguments, **keywords))
 
-    async def astore(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> None:
+    async def astore(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> Written:
         """Carry saves out, awaiting."""
         method, arguments, keywords = self._call(saves)
-        await getattr(self.saver, f"a{method}")(*arguments, **keywords)
+        return self._told(await getattr(self.saver, f"a{method}")(*arguments, **keywords))
+
+    def _told(self, answer: Any) -> Written:
+        """Return the bytes that a saver says it wrote: one of another make may return anything."""
+        return answer if self.stores_groups and isinstance(answer, dict) else None
 
     def _call(self, saves: Sequence[SaveCheckpoint | SaveWrites]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         """Return the saver method that stores *saves*, its arguments and keywords."""
@@ -126,7 +140,8 @@ class SaverPort:
             return "put_group", (self._place, saves), {}
         (save,) = saves
         if isinstance(save, SaveWrites):
-            arguments = (self.config(save.checkpoint_id), save.writes, save.task_id)
+            writes = save.writes if self._keeps_slots else [write for write in save.writes if write[0] not in _OURS]
+            arguments = (self.config(save.checkpoint_id), writes, save.task_id)
             return "put_writes", arguments, {"task_path": save.task_path} if self._takes_path else {}
         keywords = {"expect_head": save.expect_head} if self._checks_head and save.expect_head is not MISSING else {}
         return "put", (self.config(save.parent_id), save.checkpoint, save.metadata, save.new_versions), keywords

@@ -42,6 +42,8 @@ def settings_of(launch: Launch, *, deadline: Deadline | None, is_checked: bool) 
         is_strict=launch.is_strict,
         step_timeout=launch.step_timeout,
         deadline=deadline,
+        asked=launch.hub.asked,
+        workflow_name=launch.workflow_name,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tracegraph.drivers.effects import Flow, Save, ask, run_flow
+from tracegraph.drivers.saves import Written
 from tracegraph.engine.actions import SaveCheckpoint, SaveWrites
 from tracegraph.engine.reports import SaveEnded
 from tracegraph.errors import ConcurrentRunError
@@ -31,13 +32,13 @@ def store(run: Run, saves: Saves, *, will_pop: bool) -> Flow[None]:
     reason = None
     if len(saves) > 1 and run.save_error is None and run.saver.stores_groups:
         try:
-            yield from ask(Save(run.saver, saves))
+            written = yield from ask(Save(run.saver, saves))
         except Exception as error:  # what comes before the culprit will be stored, and the culprit will tell
             reason = error
         except BaseException as stop:
             _fail(run, stop)
         else:
-            _report(run, saves, None, will_pop=will_pop)
+            _report(run, saves, None, written, will_pop=will_pop)
             return
     yield from _store_each(run, saves, reason, will_pop=will_pop)
 
@@ -48,11 +49,11 @@ def store_at_once(run: Run, saves: Saves, *, will_pop: bool) -> None:
     reason = None
     if run.save_error is None and run.saver.stores_groups:
         try:
-            run.saver.store(saves)
+            written = run.saver.store(saves)
         except Exception as error:  # as above
             reason = error
         else:
-            _report(run, saves, None, will_pop=will_pop)
+            _report(run, saves, None, written, will_pop=will_pop)
             return
     run_flow(_store_each(run, saves, reason, will_pop=will_pop))
 
@@ -62,22 +63,24 @@ def _store_each(run: Run, saves: Saves, reason: Exception | None, *, will_pop: b
     assert run.saver is not None
     own = {action.checkpoint["id"] for action in saves if isinstance(action, SaveCheckpoint)} if reason else set()
     for action in saves:
+        written: Written = None
         if run.save_error is None:
             try:
-                yield from ask(Save(run.saver, [action]))
+                written = yield from ask(Save(run.saver, [action]))
             except BaseException as failure:
                 # Where the head is one of the group's own, all of it was stored, and only the answer got lost.
                 if not (isinstance(failure, ConcurrentRunError) and failure.found in own):
                     failure.__cause__ = failure.__cause__ or (reason if reason is not failure else None)
                     _fail(run, failure)
-        _report(run, [action], run.save_error, will_pop=will_pop)
+        _report(run, [action], run.save_error, written, will_pop=will_pop)
 
 
-def _report(run: Run, saves: Saves, error: BaseException | None, *, will_pop: bool) -> None:
+def _report(run: Run, saves: Saves, error: BaseException | None, written: Written, *, will_pop: bool) -> None:
     """Report that saves are stored, or could not be; nothing if nobody would know the difference."""
     for action in saves:
         if error is not None or action.is_awaited or run.hub.wants & CheckpointSaved.bit:
-            run.report(SaveEnded(action.order, error), will_pop=will_pop)
+            size = written.get(action.checkpoint["id"]) if written and isinstance(action, SaveCheckpoint) else None
+            run.report(SaveEnded(action.order, error, size if type(size) is int else None), will_pop=will_pop)
 
 
 def _fail(run: Run, failure: BaseException) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tracegraph.constants import DETOURS, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, TRACE
+from tracegraph.constants import ASKED, DETOURS, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, TRACE
 from tracegraph.drivers.effects import Flow, GetTuple, ListTuples, ask
 from tracegraph.engine.identity import without_ids
 from tracegraph.errors import InvalidInputError
@@ -240,7 +240,9 @@ def _needs_fork(saved: CheckpointTuple | None, head: CheckpointTuple | None) -> 
     """
     if saved is None or head is None or saved.checkpoint["id"] != head.checkpoint["id"]:
         return True
-    beside = any(task != NULL_TASK_ID and channel not in (INTERRUPT, TRACE) for task, channel, _ in saved.pending_writes or ())
+    beside = any(
+        task != NULL_TASK_ID and channel not in (INTERRUPT, TRACE, ASKED) for task, channel, _ in saved.pending_writes or ()
+    )
     return beside or saved.metadata.get("source") not in _BRANCHES
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, Literal
 
-from tracegraph.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN, TRACE
+from tracegraph.constants import ASKED, ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN, TRACE
 from tracegraph.engine.actions import Decision, Finish, ResolveCall, RunTask, WakeAt
 from tracegraph.engine.announce import Announcer
 from tracegraph.engine.apply import ChannelStore
@@ -210,7 +210,7 @@ class Engine:
                 self._close_requested(decision, report, at_ns)
 
     def _save_ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
-        self.saving.ended(decision, report.order, report.error, at_ns)
+        self.saving.ended(decision, report, at_ns)
         if report.error is not None:
             status, reason = _end_by(report.error)
             finish(self, decision, status, at_ns, error=report.error, reason=reason)
@@ -327,7 +327,10 @@ class Engine:
         task.interrupts = interrupts
         self.is_interrupted = self.is_interrupted or task.caller is None
         task.writes = []
-        self.saving.save_writes(decision, task.id, task.path_str, [(INTERRUPT, interrupts), *self._beside(task, trace)])
+        asked, here = self.settings.asked, (at_ns, task.node.name, self.settings.workflow_name)
+        asked_at = {question.id: asked.setdefault(question.id, here) for question in interrupts}
+        writes = [(INTERRUPT, interrupts), (ASKED, asked_at), *self._beside(task, trace)]
+        self.saving.save_writes(decision, task.id, task.path_str, writes)
         self.settle(decision, task, "interrupted", at_ns)
         self.advance(decision, at_ns)
 
@@ -450,7 +453,7 @@ class Engine:
         if is_left_behind and isinstance(report, TaskSucceeded | TaskFailed | TaskInterrupted | TaskHandedOver):
             self.announce.ignored(decision, report.task, report.attempt, type(report).__name__, at_ns)
         if isinstance(report, SaveEnded):
-            self.saving.ended(decision, report.order, report.error, at_ns)
+            self.saving.ended(decision, report, at_ns)
             if report.error is not None:
                 status, reason = _end_by(report.error)
                 decision.actions.append(Finish(status, error=report.error, reason=reason))

@@ -126,6 +126,8 @@ class SaveEnded:
 
     order: int
     error: BaseException | None = None
+    written_bytes: int | None = None
+    """What the saver wrote for a checkpoint; None where it does not tell."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 from tracegraph.constants import MISSING
 from tracegraph.engine.actions import Decision, SaveCheckpoint, SaveWrites
 from tracegraph.engine.apply import ChannelStore
+from tracegraph.engine.reports import SaveEnded
 from tracegraph.engine.settings import Begin, RunSettings
 from tracegraph.events import CheckpointSaved, CheckpointStarted
 from tracegraph.records import Checkpoint, CheckpointMetadata, Detour, Write
@@ -216,13 +217,13 @@ class Saving:
             self.awaited.add(action.order)
         decision.actions.append(action)
 
-    def ended(self, decision: Decision, order: int, error: BaseException | None, at_ns: int) -> None:
+    def ended(self, decision: Decision, report: SaveEnded, at_ns: int) -> None:
         """Take note that a save was carried out or failed."""
-        self.awaited.discard(order)
-        told = self._told.pop(order, None)
+        self.awaited.discard(report.order)
+        told = self._told.pop(report.order, None)
         if told is not None:
             checkpoint_id, parent_id, source, step, changed = told
-            settings = self._settings
+            run_id, ns, error, written = self._settings.run_id, self._settings.ns, report.error, report.written_bytes
             decision.events.append(
-                CheckpointSaved(settings.run_id, settings.ns, step, at_ns, checkpoint_id, parent_id, source, changed, error)
+                CheckpointSaved(run_id, ns, step, at_ns, checkpoint_id, parent_id, source, changed, error, written)
             )

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tracegraph.engine.state_size import SizeLimit
+from tracegraph.events.waits import AskedAt
 from tracegraph.records import CheckpointTuple, Detour, Version
 from tracegraph.types import Command, Durability, RetryPolicy
 
@@ -74,6 +75,10 @@ class RunSettings:
     """Seconds a superstep may take."""
     deadline: Deadline | None = None
     """When the whole run must be over; of nested runs, those it was given to."""
+    asked: dict[str, AskedAt] = field(default_factory=dict)
+    """When and where questions were first asked, by id; shared by the run tree, so the innermost node counts as the asker."""
+    workflow_name: str | None = None
+    """What traces call the graph; None if nobody chose a name."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,6 +19,9 @@ from uuid import UUID
 
 from tracegraph.events.base import BaseEvent
 from tracegraph.events.calls import (
+    MemoryEnded,
+    MemoryOperation,
+    MemoryStarted,
     ModelEnded,
     ModelStarted,
     ModelToken,
@@ -27,6 +30,7 @@ from tracegraph.events.calls import (
     ToolEnded,
     ToolStarted,
 )
+from tracegraph.events.waits import Wait
 from tracegraph.records import Write
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALL_KINDS",
+    "MEMORY_KINDS",
     "AttemptEnded",
     "AttemptStarted",
     "BaseEvent",
@@ -50,6 +55,9 @@ __all__ = [
     "Event",
     "Interrupted",
     "JoinStarved",
+    "MemoryEnded",
+    "MemoryOperation",
+    "MemoryStarted",
     "MessagePushed",
     "ModelEnded",
     "ModelStarted",
@@ -73,6 +81,7 @@ __all__ = [
     "ToolStarted",
     "TurnTaken",
     "UnknownKeyIgnored",
+    "Wait",
     "every_kind",
     "kinds",
 ]
@@ -278,13 +287,14 @@ class CheckpointStarted(BaseEvent):
 
 @dataclass(slots=True)
 class CheckpointSaved(BaseEvent):
-    """The saver stored the checkpoint, or failed to (``error``)."""
+    """The saver stored the checkpoint, or failed to (``error``). It may tell how many bytes it wrote for it."""
 
     checkpoint_id: str
     parent_id: str | None
     source: str
     changed: tuple[str, ...]
     error: BaseException | None
+    written_bytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -330,6 +340,7 @@ class Resumed(BaseEvent):
     checkpoint_id: str | None
     interrupt_ids: tuple[str, ...]
     links: tuple[str, ...]
+    waits: tuple[Wait, ...] = ()  # of these questions, in the same order
 
 
 @dataclass(slots=True)
@@ -452,6 +463,8 @@ Event: TypeAlias = (
     | ToolEnded
     | RetrievalStarted
     | RetrievalEnded
+    | MemoryStarted
+    | MemoryEnded
 )
 
 for _position, _kind in enumerate(get_args(Event)):
@@ -475,7 +488,10 @@ def kinds(*types: type[Event]) -> int:
 
 
 CALL_KINDS: Final = kinds(ModelStarted, ModelToken, ModelEnded, ToolStarted, ToolEnded, RetrievalStarted, RetrievalEnded)
-"""What node code's calls of models, tools and retrievers are told by."""
+"""What node code's calls of models, tools and retrievers are told by; LangChain's managers know these."""
+
+MEMORY_KINDS: Final = kinds(MemoryStarted, MemoryEnded)
+"""What node code's calls of its store are told by."""
 
 
 def every_kind() -> int:

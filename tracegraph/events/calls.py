@@ -1,15 +1,37 @@
-"""Events of what node code calls: models, tools, retrievers."""
+"""Events of what node code calls: models, tools, retrievers, memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from tracegraph.events.base import BaseEvent
 
-__all__ = ["ModelEnded", "ModelStarted", "ModelToken", "RetrievalEnded", "RetrievalStarted", "ToolEnded", "ToolStarted"]
+__all__ = [
+    "MemoryEnded",
+    "MemoryOperation",
+    "MemoryStarted",
+    "ModelEnded",
+    "ModelStarted",
+    "ModelToken",
+    "RetrievalEnded",
+    "RetrievalStarted",
+    "ToolEnded",
+    "ToolStarted",
+]
+
+MemoryOperation: TypeAlias = Literal[
+    "search_memory",
+    "create_memory",
+    "update_memory",
+    "upsert_memory",
+    "delete_memory",
+    "create_memory_store",
+    "delete_memory_store",
+]
+"""What is done with long-term memory, in the words of the GenAI conventions. To read one record is a search, too."""
 
 
 @dataclass(slots=True)
@@ -84,4 +106,34 @@ class RetrievalEnded(_Call):
     """A retriever answered with documents, or failed."""
 
     documents: Any
+    error: BaseException | None
+
+
+@dataclass(slots=True)
+class MemoryStarted(_Call):
+    """Long-term memory was asked for something. ``records`` are those to be written, None if it is no write.
+
+    ``record_id`` is there if one record is meant; ``namespace`` if all of them are in, or below, the same one.
+    """
+
+    operation: MemoryOperation
+    store_id: str | None
+    record_id: str | None
+    namespace: Sequence[str] | None
+    query: Any
+    records: Any
+    is_in_process: bool
+    tags: Sequence[str]
+    metadata: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class MemoryEnded(_Call):
+    """Long-term memory did what it was asked, or failed. ``records`` are those found, None if it was no search.
+
+    ``count`` is how many were found, written or, of a deletion, meant; None if that is not known.
+    """
+
+    records: Any
+    count: int | None
     error: BaseException | None

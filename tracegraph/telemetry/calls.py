@@ -1,16 +1,29 @@
-"""Spans of what node code calls: models, tools, retrievers.
+"""Spans of what node code calls: models, tools, retrievers, stores.
 
 Content (messages, tool arguments, documents) is not recorded here but in :mod:`tracegraph.telemetry.content`.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Tracer
+from opentelemetry.trace import Span, SpanKind, Tracer, set_span_in_context
 from opentelemetry.util.types import AttributeValue
 
-from tracegraph.events import ModelEnded, ModelStarted, ModelToken, RetrievalEnded, RetrievalStarted, ToolEnded, ToolStarted
+from tracegraph.events import (
+    MemoryEnded,
+    MemoryStarted,
+    ModelEnded,
+    ModelStarted,
+    ModelToken,
+    RetrievalEnded,
+    RetrievalStarted,
+    ToolEnded,
+    ToolStarted,
+)
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.content.choice import active_policy
 from tracegraph.telemetry.failure import is_failure, mark_failed
 from tracegraph.telemetry.mirroring import add_event
 from tracegraph.telemetry.model_calls import model_answer, model_request, usage_of
@@ -18,16 +31,19 @@ from tracegraph.telemetry.openinference import call_attributes
 from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions
 from tracegraph.telemetry.shortening import shortened
 
-__all__ = ["Call", "request_of"]
+__all__ = ["Call", "CallEnded", "CallStarted", "request_of"]
+
+CallStarted: TypeAlias = ModelStarted | ToolStarted | RetrievalStarted | MemoryStarted
+CallEnded: TypeAlias = ModelEnded | ToolEnded | RetrievalEnded | MemoryEnded
 
 CUT_SHORT = "error"
 """The finish reason of an answer that broke off before its last piece."""
 
 
 class Call:
-    """One open call of a model, tool or retriever, and its span."""
+    """One open call of a model, tool, retriever or store, and its span."""
 
-    __slots__ = ("chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id", "usage")
+    __slots__ = ("_context", "chunks", "first_chunk_ns", "options", "span", "started_ns", "task_id", "usage")
 
     def __init__(self, span: Span, task_id: str, started_ns: int, options: TelemetryOptions = DEFAULT_OPTIONS) -> None:
         self.span = span
@@ -38,11 +54,18 @@ class Call:
         self.first_chunk_ns = 0
         self.usage: dict[str, int] = {}
         """Token counts of the pieces so far: providers send them with the last one, or some with the first."""
+        self._context: Context | None = None
+
+    def context(self, around: Context) -> Context:
+        """Return *around*, the run's context, with this call's span as the current one; made once for all who ask."""
+        if self._context is None:
+            self._context = set_span_in_context(self.span, around)
+        return self._context
 
     @classmethod
     def open(
         cls,
-        event: ModelStarted | ToolStarted | RetrievalStarted,
+        event: CallStarted,
         tracer: Tracer,
         context: Context,
         thread_id: str | None,
@@ -66,7 +89,7 @@ class Call:
         for name, count in usage_of(event.chunk).items():
             self.usage[name] = self.usage.get(name, 0) + count
 
-    def close(self, event: ModelEnded | ToolEnded | RetrievalEnded) -> None:
+    def close(self, event: CallEnded) -> None:
         """Record the outcome and end the span."""
         try:
             self.span.set_attributes(self._named(self._outcome(event)))
@@ -93,7 +116,7 @@ class Call:
         waited_s = (self.first_chunk_ns - self.started_ns) / 1e9
         return {**self.usage, semconv.STREAM_CHUNKS: self.chunks, semconv.RESPONSE_TIME_TO_FIRST_CHUNK: waited_s}
 
-    def _outcome(self, event: ModelEnded | ToolEnded | RetrievalEnded) -> dict[str, AttributeValue]:
+    def _outcome(self, event: CallEnded) -> dict[str, AttributeValue]:
         outcome = self._streamed()
         if event.error is not None and not is_failure(event.error):
             outcome[semconv.CALL_STATUS] = "interrupted"
@@ -104,12 +127,14 @@ class Call:
                     outcome[semconv.RESPONSE_FINISH_REASONS] = (CUT_SHORT,)
             case RetrievalEnded(documents=list() | tuple() as documents):
                 outcome[semconv.RETRIEVAL_COUNT] = len(documents)
-            case ToolEnded() | RetrievalEnded():
+            case MemoryEnded(count=int() as count):
+                outcome[semconv.MEMORY_RECORD_COUNT] = count
+            case ToolEnded() | RetrievalEnded() | MemoryEnded():
                 pass
         return outcome
 
 
-def request_of(event: ModelStarted | ToolStarted | RetrievalStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+def request_of(event: CallStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
     """Return name, kind and attributes of a call's span, as far as they are known when it begins."""
     match event:
         case ModelStarted():
@@ -119,6 +144,8 @@ def request_of(event: ModelStarted | ToolStarted | RetrievalStarted) -> tuple[st
         case RetrievalStarted():
             attributes: dict[str, AttributeValue] = {semconv.OPERATION_NAME: semconv.RETRIEVAL}
             return semconv.RETRIEVAL, SpanKind.CLIENT, attributes | {semconv.RETRIEVER_NAME: event.name}
+        case MemoryStarted():
+            return _memory_request(event)
 
 
 def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
@@ -132,3 +159,17 @@ def _tool_request(event: ToolStarted) -> tuple[str, SpanKind, dict[str, Attribut
     if event.serialized and isinstance(description := event.serialized.get("description"), str) and description:
         attributes[semconv.TOOL_DESCRIPTION] = shortened(description)
     return f"{semconv.EXECUTE_TOOL} {event.name}", SpanKind.INTERNAL, attributes
+
+
+def _memory_request(event: MemoryStarted) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
+    # Never the namespace: that is where programs file by user.
+    attributes: dict[str, AttributeValue] = {
+        semconv.OPERATION_NAME: event.operation,
+        semconv.MEMORY_STORE_NAME: shortened(event.name),
+    }
+    if event.store_id is not None:
+        attributes[semconv.MEMORY_STORE_ID] = shortened(event.store_id)
+    if event.record_id is not None:
+        key = active_policy().redacted_name(event.record_id, semconv.MEMORY_RECORD_ID)
+        attributes[semconv.MEMORY_RECORD_ID] = shortened(key)
+    return event.operation, SpanKind.INTERNAL if event.is_in_process else SpanKind.CLIENT, attributes

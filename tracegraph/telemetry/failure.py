@@ -55,7 +55,7 @@ def message_of(error: BaseException) -> str:
 
 def reason_text(reason: str) -> str:
     """Return the reason that somebody gave for stopping a run, redacted and shortened; it is free text, too."""
-    return shortened(active_policy().redacted_words(reason, semconv.RUN_REASON))
+    return shortened(active_policy().redacted_name(reason, semconv.RUN_REASON))
 
 
 def mark_failed(span: Span, error: BaseException, at_ns: int, *, is_recorded: bool = True) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from tracegraph.telemetry import semconv
 
@@ -20,11 +21,15 @@ _PROVIDER_VARIABLE: Final = "OTEL_PYTHON_LOGGER_PROVIDER"
 
 
 class _Choice:
-    """Which provider is used, if not the global one; and the loggers last asked for, by name."""
+    """Which provider is used, if not the global one; the loggers last asked for, by name; and the global proxy last seen.
+
+    Every run asks, so they are known by identity.
+    """
 
     provider: LoggerProvider | None = None
     retired: LoggerProvider | None = None
     known: tuple[LoggerProvider | None, dict[str, Logger | None]] = (None, {})
+    proxy: LoggerProvider | None = None
 
 
 def use_logger_provider(provider: LoggerProvider | None, *, retired: LoggerProvider | None = None) -> None:
@@ -50,9 +55,10 @@ def logger_in_use(name: str = semconv.SCOPE_NAME) -> Logger | None:
 
 
 def _logger(name: str) -> Logger | None:
-    from opentelemetry import _logs
-
+    _logs = _logs_api()
     provider = _Choice.provider or _logs.get_logger_provider()
+    if provider is _Choice.proxy:
+        return None
     known_of, known = _Choice.known
     if known_of is provider and name in known:
         return known[name]
@@ -63,8 +69,16 @@ def _logger(name: str) -> Logger | None:
         _Choice.known = (provider, known)
     # The proxy has no public name; what it stands for may be set later, so it is not kept.
     if type(provider).__name__ == "ProxyLoggerProvider":
+        _Choice.proxy = provider
         return None
     is_ours = name == semconv.SCOPE_NAME
     logger = provider.get_logger(name, semconv.SCOPE_VERSION, semconv.SCHEMA_URL) if is_ours else provider.get_logger(name)
     known[name] = None if isinstance(logger, _logs.NoOpLogger) else logger
     return known[name]
+
+
+@cache
+def _logs_api() -> Any:
+    from opentelemetry import _logs
+
+    return _logs

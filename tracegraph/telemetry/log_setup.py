@@ -8,6 +8,7 @@ replaced, and gets only the exporters that arguments name.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from tracegraph.telemetry import otlp
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.sinks import queue_size
+from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -31,6 +33,7 @@ __all__ = ["LogPipeline", "LogPlan"]
 
 _VARIABLE: Final = "OTEL_LOGS_EXPORTER"
 _GROUP: Final = "opentelemetry_logs_exporter"
+_FLUSH_MS: Final = 30_000
 
 
 class _Owned:
@@ -83,10 +86,10 @@ class LogPipeline:
         provider, is_new = self._provider(resource, is_needed=bool(named or lent))
         processors: dict[str, LogRecordProcessor] = {}
         for name, cls in named.items():
-            processors[name] = _batched_own(cls())
+            processors[name] = _batched_own(cls(), name)
             undo.callback(processors[name].shutdown)
         for key, exporter in lent.items():
-            processors[key] = processor = _batched(exporter)
+            processors[key] = processor = _batched(exporter, type(exporter).__name__)
             undo.callback(processor.discard)
         return LogPlan(self, provider, is_new, processors)
 
@@ -142,29 +145,31 @@ def _has_application_provider() -> bool:
 def _environment_names() -> list[str]:
     if named := os.environ.get(_VARIABLE, "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return ["otlp"] if otlp.endpoint("LOGS") else []
+    return [SPOOL] if otlp.endpoint("LOGS") else []
 
 
 def _exporter_class(name: str) -> Any:
+    if name == SPOOL:
+        return spool_exporter("LOGS")
     looked_up = otlp.entry_point_name("LOGS") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
-    known = sorted({"otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    known = sorted({SPOOL, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(f"{_VARIABLE} names {name!r}, which is no installed log exporter; known: {', '.join(known)}")
 
 
-def _batched_own(exporter: Any) -> _CountingProcessor:
+def _batched_own(exporter: Any, name: str) -> _CountingProcessor:
     """Return a batch processor of an exporter made here, which is closed if there can be none."""
     try:
-        return _batched(exporter)
+        return _batched(exporter, name)
     except BaseException:
         exporter.shutdown()
         raise
 
 
-def _batched(exporter: Any) -> _CountingProcessor:
+def _batched(exporter: Any, name: str) -> _CountingProcessor:
     """Return a batch processor; the ``OTEL_BLRP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"))
+    count = BatchCount(queue_size("OTEL_BLRP_MAX_QUEUE_SIZE"), "logs", name)
     try:
         return _CountingProcessor(_CountingExporter(exporter, count), count)
     except BaseException:
@@ -175,17 +180,22 @@ def _batched(exporter: Any) -> _CountingProcessor:
 class _CountingProcessor(BatchLogRecordProcessor):
     def __init__(self, exporter: _CountingExporter, count: BatchCount) -> None:
         super().__init__(exporter, max_queue_size=count.capacity)
-        self._counting = exporter
         self._count = count
+        self._behind = exporter
 
     def discard(self) -> None:
         """Stop, before anything was fed to it, and leave the exporter open: it is its owner's."""
-        self._counting.is_released = True
+        self._behind.is_released = True
         self.shutdown()
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         self._count.put()
         super().on_emit(log_record)
+
+    def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool:
+        until = time.monotonic() + timeout_millis / 1e3
+        has_flushed = super().force_flush(timeout_millis)
+        return self._behind.force_flush(max(0, int((until - time.monotonic()) * 1e3))) and has_flushed
 
     def shutdown(self) -> None:
         super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own

@@ -17,11 +17,12 @@ from opentelemetry.context import Context, get_current
 from tracegraph import events
 from tracegraph.events import Event, kinds
 from tracegraph.telemetry import points, semconv
-from tracegraph.telemetry.calls import request_of
+from tracegraph.telemetry.calls import CallEnded, CallStarted, request_of
 from tracegraph.telemetry.failure import error_type, exception_attributes, is_failure, reason_text
 from tracegraph.telemetry.losses import lost_so_far
 from tracegraph.telemetry.mirroring import has_state_records
 from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry.run_usage import RunUsage
 
 if TYPE_CHECKING:
     from tracegraph.telemetry.spans import SpanObserver
@@ -30,8 +31,6 @@ __all__ = ["LogsObserver"]
 
 _DEBUG, _INFO = SeverityNumber.DEBUG, SeverityNumber.INFO
 _WARN, _ERROR = SeverityNumber.WARN, SeverityNumber.ERROR
-
-_CallStarted = events.ModelStarted | events.ToolStarted | events.RetrievalStarted
 
 
 class _OpenRun:
@@ -58,12 +57,13 @@ class LogsObserver:
     def __init__(self, logger: Logger, context: Context | None, spans: SpanObserver | None) -> None:
         self._emit = logger.emit
         self._spans = spans
+        self._usage = RunUsage() if spans is None else spans.usage
         # Asked here, in the caller's context: events are published from wherever a node runs.
         self._root = context if context is not None else get_current()
         self._root_id: UUID | None = None
         self._runs: dict[UUID, _OpenRun] = {}
         self._saves: dict[str, Context] = {}
-        self._calls: dict[UUID, tuple[_CallStarted, Context]] = {}
+        self._calls: dict[UUID, tuple[CallStarted, Context]] = {}
         self._failed_observers: tuple[str, ...] = ()
         self._lost_before = lost_so_far()
         self.wants = _WANTS | (events.StateUpdated.bit if has_state_records() else 0)
@@ -124,7 +124,7 @@ class LogsObserver:
         if has_failed and event.error is not None:
             attributes |= _failure(event.error)
         if event.run_id == self._root_id:
-            attributes |= self._gaps()
+            attributes |= self._gaps() | self._usage.attributes()
         body = f"{'run' if run is None else run.name} ended: {event.status}"
         try:
             self._record(semconv.RUN_ENDED_EVENT, _ERROR if has_failed else _INFO, event, body, attributes)
@@ -201,6 +201,8 @@ class LogsObserver:
         }
         if event.parent_id is not None:
             attributes[semconv.CHECKPOINT_PARENT_ID] = event.parent_id
+        if event.written_bytes is not None:
+            attributes[semconv.CHECKPOINT_BYTES] = event.written_bytes
         if event.error is None:
             self._record(semconv.CHECKPOINT_SAVED_EVENT, _DEBUG, event, "checkpoint saved", attributes, context=context)
             return
@@ -254,13 +256,17 @@ class LogsObserver:
         body = f"a report of task {event.name} came too late to count"
         self._record(semconv.REPORT_IGNORED_EVENT, _DEBUG, event, body, attributes, context=context)
 
-    # -- calls of models, tools, retrievers
+    # -- calls of models, tools, retrievers, stores
 
-    def _call_started(self, event: _CallStarted) -> None:
+    def _call_started(self, event: CallStarted) -> None:
+        if self._spans is None:  # else that has counted it
+            self._usage.started(event)
         self._calls[event.call_id] = event, self._context_of(event.run_id, event.task_id, event.call_id)
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
         # The place for gen_ai.client.inference.operation.details, which carries content: both ends are at hand here.
+        if self._spans is None:
+            self._usage.ended(event)
         started, context = self._calls.pop(event.call_id, (None, None))
         if not is_failure(event.error):
             return
@@ -293,6 +299,8 @@ class LogsObserver:
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,10 +24,14 @@ _PROVIDER_VARIABLE = "OTEL_PYTHON_METER_PROVIDER"
 
 
 class _Choice:
-    """Which provider runs use, if not the global one; and the instruments last used."""
+    """Which provider runs use, if not the global one; the instruments last used; and the global stand-in last seen.
+
+    Every run asks, so the two are known by identity.
+    """
 
     provider: MeterProvider | None = None
     instruments: tuple[Any, Instruments] | None = None
+    stand_in: MeterProvider | None = None
 
 
 _lock = threading.Lock()
@@ -49,9 +54,7 @@ def metrics_for_root(started: RunStarted, spans: SpanObserver | None, context: C
     instruments = _instruments() if _may_have_provider() else None
     if instruments is None:
         return None
-    from tracegraph.telemetry.metrics import MetricsObserver
-
-    return MetricsObserver.open(started, instruments, spans, context)
+    return _metrics_observer().open(started, instruments, spans, context)
 
 
 def is_stand_in(provider: MeterProvider) -> bool:
@@ -69,12 +72,13 @@ def _may_have_provider() -> bool:
 
 
 def _instruments() -> Instruments | None:
-    from opentelemetry import metrics
-
     provider = _Choice.provider
     if provider is None:
-        provider = metrics.get_meter_provider()
+        provider = _metrics_api().get_meter_provider()
+        if provider is _Choice.stand_in:
+            return None
     if not is_real(provider):
+        _Choice.stand_in = provider if is_stand_in(provider) else None
         return None
     if (cached := _Choice.instruments) is not None and cached[0] is provider:
         return cached[1]
@@ -88,3 +92,20 @@ def _instruments() -> Instruments | None:
             made = _made[provider] = Instruments(meter)
     _Choice.instruments = (provider, made)
     return made
+
+
+# As in roots: an import in a function takes its time even when there is nothing to load.
+
+
+@cache
+def _metrics_api() -> Any:
+    from opentelemetry import metrics
+
+    return metrics
+
+
+@cache
+def _metrics_observer() -> type[MetricsObserver]:
+    from tracegraph.telemetry.metrics import MetricsObserver
+
+    return MetricsObserver

@@ -18,10 +18,12 @@ from opentelemetry.context import Context, get_current
 from tracegraph import events
 from tracegraph.events import Event, kinds
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.calls import CallEnded, CallStarted
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
-from tracegraph.telemetry.open_measures import CallMeasure, RunMeasure, TaskMeasure, outcome_of
+from tracegraph.telemetry.open_measures import CallMeasure, RunMeasure, TaskMeasure, of_wait, outcome_of
 from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry.options import current_options
 from tracegraph.telemetry.spans import SpanObserver
 
 __all__ = ["MetricsObserver"]
@@ -38,7 +40,6 @@ class MetricsObserver:
             events.BranchStarted,
             events.BranchEnded,
             events.CheckpointReached,
-            events.Resumed,  # how long the answer was waited for cannot be told: no time is stored beside a question
             events.ErrorHandled,
             events.Drained,
             events.TurnTaken,
@@ -57,6 +58,9 @@ class MetricsObserver:
         self._context = context
         self._root_id: UUID | None = None
         self._runs: dict[UUID, RunMeasure] = {}
+        self._options = current_options()
+        self._answered: set[str] = set()
+        """Ids of the questions whose wait was recorded: runs inside resume with the same answers."""
         self._asked: set[str] = set()
         """Ids of the questions that were counted: a question passes through every run and task around its node."""
 
@@ -85,7 +89,7 @@ class MetricsObserver:
     def _begin(self, event: events.RunStarted, *, is_nested: bool) -> None:
         run = RunMeasure(event, self._context_of(event.run_id), is_nested=is_nested)
         self._runs[event.run_id] = run
-        self._instruments.runs_active.add(1, run.of_run(), run.context)
+        self._instruments.runs_active.add(1, run.of_run())
 
     def _run_started(self, event: events.RunStarted) -> None:
         if event.run_id in self._runs or not self._runs or event.parent_run_id is None:
@@ -100,6 +104,8 @@ class MetricsObserver:
         outcome: Attributes = {}
         if event.status in {"failed", "step_limit"} and is_failure(event.error):
             outcome[semconv.ERROR_TYPE] = error_type(event.error)
+        if event.dropped and (run := self._runs.get(event.run_id)) is not None:
+            self._instruments.stream_dropped.add(event.dropped, run.attributes, run.context)
         self._end_run(event.run_id, event.status, event.at_ns, outcome)
 
     def _end_run(self, run_id: UUID, status: str, at_ns: int, outcome: Attributes) -> None:
@@ -116,7 +122,7 @@ class MetricsObserver:
         self._end_superstep(run, "stopped", at_ns)
         attributes = run.of_run()
         instruments, context = self._instruments, run.context
-        instruments.runs_active.add(-1, attributes, context)
+        instruments.runs_active.add(-1, attributes)
         ended = {**attributes, semconv.RUN_STATUS: status, **outcome}
         instruments.workflow_duration.record((at_ns - run.started_ns) / 1e9, ended, context)
         if run.inference_calls or run.tool_calls:
@@ -152,6 +158,8 @@ class MetricsObserver:
 
     def _checkpoint_saved(self, event: events.CheckpointSaved) -> None:
         run = self._runs.get(event.run_id)
+        if run is not None and event.written_bytes is not None:
+            self._instruments.checkpoint_size.record(event.written_bytes, run.attributes, run.context)
         started_ns = run.puts.pop(event.checkpoint_id, None) if run is not None else None
         if run is None or started_ns is None:
             return
@@ -237,23 +245,32 @@ class MetricsObserver:
             attributes = {**run.attributes, semconv.INTERRUPT_REASON: event.status}
             self._instruments.interrupts.add(1, attributes, run.context)
 
-    # -- calls of models, tools, retrievers
+    def _resumed(self, event: events.Resumed) -> None:
+        run = self._runs.get(event.run_id)
+        for wait in event.waits if run is not None else ():
+            if wait.seconds is not None and wait.node is not None and wait.interrupt_id not in self._answered:
+                self._answered.add(wait.interrupt_id)
+                self._instruments.interrupt_wait.record(wait.seconds, of_wait(wait), self._context_of(event.run_id))
 
-    def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
+    # -- calls of models, tools, retrievers, stores
+
+    def _call_started(self, event: CallStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
+        if isinstance(event, events.ModelStarted):
+            run.inference_calls += 1
+            if not self._options.measures_models:
+                return  # whoever makes their spans measures them too: twice would be twice the tokens
+        elif isinstance(event, events.ToolStarted):
+            run.tool_calls += 1
         task = run.tasks.get(event.task_id)
         owner = task or run
         calls = owner.calls = owner.calls or {}
         around = run.attributes if task is None else run.of_node(task.node)
         context = self._context_of(event.run_id, event.task_id, event.call_id)
-        calls[event.call_id] = CallMeasure.open(event, around, context, self._instruments)
-        if isinstance(event, events.ModelStarted):
-            run.inference_calls += 1
-        elif isinstance(event, events.ToolStarted):
-            run.tool_calls += 1
+        calls[event.call_id] = CallMeasure.open(event, around, context, self._instruments, self._options)
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.pop(event.call_id, None)) is not None:
             call.close(event.at_ns, outcome_of(event.error), event.response if isinstance(event, events.ModelEnded) else None)
@@ -281,6 +298,7 @@ class MetricsObserver:
         events.CheckpointStarted: _checkpoint_started,
         events.CheckpointSaved: _checkpoint_saved,
         events.Interrupted: _interrupted,
+        events.Resumed: _resumed,
         events.ModelStarted: _call_started,
         events.ModelToken: _model_token,
         events.ModelEnded: _call_ended,
@@ -288,6 +306,8 @@ class MetricsObserver:
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

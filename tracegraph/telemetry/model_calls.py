@@ -16,7 +16,7 @@ from tracegraph.events import ModelStarted
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.providers import provider_name
 
-__all__ = ["model_answer", "model_request", "usage_of"]
+__all__ = ["model_answer", "model_named", "model_request", "model_used", "usage_of"]
 
 Attributes = dict[str, AttributeValue]
 
@@ -25,41 +25,62 @@ _MADE_UP: Final = ("lc_run-", "run-")
 """How the ids begin that LangChain gives to messages whose provider gave them none."""
 
 
-def model_request(event: ModelStarted) -> tuple[str, SpanKind, Attributes]:
-    """Return the name, kind and attributes of a model call's span, as far as the start of the call tells them."""
-    operation = semconv.CHAT if event.is_chat else semconv.TEXT_COMPLETION
-    inner, metadata = _mapping(event.params.get("invocation_params")), event.metadata
-    asked = {**event.params, **inner} if inner else event.params
+def model_named(event: ModelStarted) -> Attributes:
+    """Return operation, provider and model asked for: what names the kind of call, and not the one call."""
+    asked, metadata = _asked(event), event.metadata
     attributes: Attributes = {
-        semconv.OPERATION_NAME: operation,
+        semconv.OPERATION_NAME: semconv.CHAT if event.is_chat else semconv.TEXT_COMPLETION,
         semconv.PROVIDER_NAME: provider_name(_text(asked.get("provider"), metadata.get("ls_provider"))),
     }
     if model := _text(asked.get("model"), asked.get("model_name"), metadata.get("ls_model_name")):
         attributes[semconv.REQUEST_MODEL] = model
+    return attributes
+
+
+def model_request(event: ModelStarted) -> tuple[str, SpanKind, Attributes]:
+    """Return the name, kind and attributes of a model call's span, as far as the start of the call tells them."""
+    asked, metadata = _asked(event), event.metadata
+    attributes = model_named(event)
     for name, read, *keys in _REQUEST:
         given = next((value for key in keys if (value := asked.get(key, metadata.get(f"ls_{key}"))) is not None), None)
         if (value := read(given)) is not None:
             attributes[name] = value
-    return f"{operation} {model or event.name}", SpanKind.CLIENT, attributes
+    named = str(attributes[semconv.OPERATION_NAME]), str(attributes.get(semconv.REQUEST_MODEL, event.name))
+    return " ".join(named), SpanKind.CLIENT, attributes
+
+
+def _asked(event: ModelStarted) -> Mapping[str, Any]:
+    inner = _mapping(event.params.get("invocation_params"))
+    return {**event.params, **inner} if inner else event.params
+
+
+def model_used(response: Any) -> Attributes:
+    """Return the model that answered and its token counts, as far as the answer tells them: what is measured of it."""
+    return _used(response, _choices(response)[0])
 
 
 def model_answer(response: Any) -> Attributes:
     """Return id, model, finish reasons and token counts, as far as the answer tells them."""
     choices = _choices(response)
     message = choices[0]
-    about = _about(message)
-    answer: Attributes = {}
-    if model := _text(about.get("model_name"), about.get("model")):
-        answer[semconv.RESPONSE_MODEL] = model
+    answer = _used(response, message)
     reasons = [_text(about.get("finish_reason"), about.get("stop_reason")) for about in map(_about, choices)]
     # One for each choice, by position: with one of them missing the rest would stand at the wrong place.
     if all(reasons):
         answer[semconv.RESPONSE_FINISH_REASONS] = tuple(reason for reason in reasons if reason)
-    response_id = _text(about.get("id"), getattr(_message(message), "id", None))
+    response_id = _text(_about(message).get("id"), getattr(_message(message), "id", None))
     if response_id is not None and not response_id.startswith(_MADE_UP):
         answer[semconv.RESPONSE_ID] = response_id
-    answer.update(usage_of(message) or _total_usage(response))
     return answer
+
+
+def _used(response: Any, message: Any) -> Attributes:
+    about = _about(message)
+    used: Attributes = {}
+    if model := _text(about.get("model_name"), about.get("model")):
+        used[semconv.RESPONSE_MODEL] = model
+    used.update(usage_of(message) or _total_usage(response))
+    return used
 
 
 def usage_of(message: Any) -> dict[str, int]:
@@ -113,7 +134,8 @@ def _about(choice: Any) -> Mapping[str, Any]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    # Nothing is what most pieces of a streamed answer carry, and asking an abstract class is slow.
+    return value if value is not None and isinstance(value, Mapping) else {}
 
 
 def _text(*candidates: Any) -> str | None:

@@ -5,22 +5,29 @@ The times are those of the events that start and end the spans, so a span and it
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram
+from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
-from tracegraph.events import ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
+from tracegraph.events import MemoryStarted, ModelStarted, ModelToken, RetrievalStarted, RunStarted, ToolStarted
+from tracegraph.events.waits import Wait
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.failure import error_type, is_failure
 from tracegraph.telemetry.instruments import Instruments
-from tracegraph.telemetry.model_calls import model_answer, model_request
+from tracegraph.telemetry.model_calls import model_named, model_used
 from tracegraph.telemetry.open_spans import Attributes
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions
 
-__all__ = ["CallMeasure", "RunMeasure", "TaskMeasure", "outcome_of"]
+__all__ = ["CallMeasure", "RunMeasure", "TaskMeasure", "of_wait", "outcome_of"]
 
-_REQUEST = (semconv.OPERATION_NAME, semconv.PROVIDER_NAME, semconv.REQUEST_MODEL)
-"""What of a model call's span names the kind of call, and not the one call."""
+_NO_SPAN: Final = set_span_in_context(INVALID_SPAN, Context())
+"""An empty context would be taken for none, and the current span for the measurement's."""
+
+_TOKEN_TYPES = (("input", semconv.USAGE_INPUT_TOKENS), ("output", semconv.USAGE_OUTPUT_TOKENS))
+"""The released conventions know no others: what was read from a cache is a part of the input."""
 
 
 def outcome_of(error: BaseException | None) -> Attributes:
@@ -34,55 +41,79 @@ def outcome_of(error: BaseException | None) -> Attributes:
     return {semconv.ERROR_TYPE: error_type(error)} if is_failure(error) else {semconv.CALL_STATUS: "interrupted"}
 
 
-class CallMeasure:
-    """An open call of a model, tool or retriever."""
+def of_wait(wait: Wait) -> Attributes:
+    """Return whose question waited: the graph and node that asked, as when it was counted."""
+    attributes: Attributes = {} if wait.workflow_name is None else {semconv.WORKFLOW_NAME: wait.workflow_name}
+    return {**attributes, semconv.STEP_NAME: wait.node or "", semconv.INTERRUPT_REASON: "human_input"}
 
-    __slots__ = ("_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_started_ns", "context")
+
+class CallMeasure:
+    """An open call of a model, tool, retriever or store."""
+
+    __slots__ = (
+        "_attributes", "_duration", "_first_chunk_ns", "_instruments", "_last_chunk_ns", "_longest_gap_ns", "_options",
+        "_started_ns", "context",
+    )  # fmt: skip
 
     def __init__(
-        self, duration: Histogram, attributes: Attributes, at_ns: int, context: Context, instruments: Instruments
+        self,
+        duration: Histogram,
+        attributes: Attributes,
+        at_ns: int,
+        context: Context,
+        instruments: Instruments,
+        options: TelemetryOptions = DEFAULT_OPTIONS,
     ) -> None:
         self.context = context
         self._duration = duration
         self._attributes = attributes
         self._instruments = instruments
+        self._options = options
         self._started_ns = at_ns
         self._first_chunk_ns = 0
         self._last_chunk_ns = 0
+        self._longest_gap_ns = -1
 
     @classmethod
     def open(
         cls,
-        event: ModelStarted | ToolStarted | RetrievalStarted,
+        event: ModelStarted | ToolStarted | RetrievalStarted | MemoryStarted,
         around: Attributes,
         context: Context,
         instruments: Instruments,
+        options: TelemetryOptions = DEFAULT_OPTIONS,
     ) -> CallMeasure:
         """Begin to measure a call made in the graph and node that *around* names."""
         match event:
             case ModelStarted():
-                _, _, asked = model_request(event)
-                attributes = around | {name: asked[name] for name in _REQUEST if name in asked}
+                attributes = around | model_named(event)
             case RetrievalStarted():
                 attributes = around | {semconv.OPERATION_NAME: semconv.RETRIEVAL}
+            case MemoryStarted():
+                attributes = around | {semconv.OPERATION_NAME: event.operation}
             case ToolStarted():
                 attributes = around | {semconv.TOOL_NAME: event.name, semconv.TOOL_TYPE: "function"}
                 return cls(instruments.tool_duration, attributes, event.at_ns, context, instruments)
-        return cls(instruments.operation_duration, attributes, event.at_ns, context, instruments)
+        return cls(instruments.operation_duration, attributes, event.at_ns, context, instruments, options)
 
     def chunk(self, event: ModelToken) -> None:
         """Measure the time since the chunk before; the first one waits for the call's end, which tells more of it."""
+        at_ns = event.at_ns
         if self._first_chunk_ns == 0:
-            self._first_chunk_ns = event.at_ns
+            self._first_chunk_ns = at_ns
         else:
-            gap_s = (event.at_ns - self._last_chunk_ns) / 1e9
-            self._instruments.time_per_output_chunk.record(gap_s, self._attributes, self.context)
-        self._last_chunk_ns = event.at_ns
+            gap_ns = at_ns - self._last_chunk_ns
+            context = _NO_SPAN
+            if gap_ns > self._longest_gap_ns:
+                # Exemplars are of the slow ones: to keep one of each costs a fifth of the whole measurement.
+                self._longest_gap_ns, context = gap_ns, self.context
+            self._instruments.time_per_output_chunk.record(gap_ns / 1e9, self._attributes, context)
+        self._last_chunk_ns = at_ns
 
     def close(self, at_ns: int, outcome: Attributes, response: object = None) -> None:
         """Record how long the call took and, of a model's *response*, what it used."""
         attributes, context = self._attributes, self.context
-        answer = model_answer(response) if response is not None else {}
+        answer = model_used(response) if response is not None else {}
         if (model := answer.get(semconv.RESPONSE_MODEL)) is not None:
             attributes = {**attributes, semconv.RESPONSE_MODEL: model}
         if answer:
@@ -94,12 +125,19 @@ class CallMeasure:
         self._duration.record((at_ns - self._started_ns) / 1e9, attributes, context)
 
     def _record_tokens(self, answer: Attributes, attributes: Attributes) -> None:
+        if self._options.semconv == "1.41":
+            for token_type, name in _TOKEN_TYPES:
+                count = answer.get(name)
+                if isinstance(count, int) and count >= 0:
+                    typed = {**attributes, semconv.TOKEN_TYPE: token_type}
+                    self._instruments.token_usage.record(count, typed, self.context)
+            return
         # Answers tell totals, and not always of which modality they are.
         with_modality = {**attributes, semconv.MODALITY: "unknown"}
-        for name, counter in self._instruments.usage.items():
+        for name, tally in self._instruments.usage.items():
             count = answer.get(name)
             if isinstance(count, int) and count > 0:
-                counter.add(count, with_modality, self.context)
+                tally.add(count, with_modality)
         for name, histogram in self._instruments.operation_tokens.items():
             count = answer.get(name)
             if isinstance(count, int) and count >= 0:

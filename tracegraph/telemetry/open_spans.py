@@ -48,7 +48,7 @@ def end_all(ends: Iterable[End], at_ns: int | None) -> None:
 class TaskRecord:
     """An open task span, the open span of its current attempt, and what its code has started."""
 
-    __slots__ = ("attempt", "calls", "children", "span")
+    __slots__ = ("_made", "attempt", "calls", "children", "span")
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -56,10 +56,14 @@ class TaskRecord:
         self.calls: dict[UUID, Call] | None = None
         self.children: list[UUID] | None = None
         """Ids of the runs that this task's code started, ended ones included."""
+        self._made: tuple[Span, Context] | None = None
 
     def context(self, run: RunRecord) -> Context:
-        """Return the context in which this task's code runs and its children's spans start."""
-        return set_span_in_context(self.attempt or self.span, run.context)
+        """Return the context in which this task's code runs and its children's spans start; made once for each span."""
+        span, made = self.attempt or self.span, self._made
+        if made is None or made[0] is not span:
+            made = self._made = span, set_span_in_context(span, run.context)
+        return made[1]
 
     def ends_below(self, status: str) -> Iterator[End]:
         """Yield what of this task is still open but its own span, innermost first; forget it."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from opentelemetry.util.types import AttributeValue
 
-from tracegraph.events import ModelStarted, RetrievalStarted, RunStarted, TaskEnded, TaskStarted, ToolStarted
+from tracegraph.events import MemoryStarted, ModelStarted, RetrievalStarted, RunStarted, TaskEnded, TaskStarted, ToolStarted
 from tracegraph.telemetry import semconv
 
 __all__ = ["GraphNodes", "call_attributes", "span_attributes"]
@@ -32,8 +32,13 @@ def span_attributes(thread_id: str | None, kind: str = _CHAIN) -> dict[str, Attr
     return attributes
 
 
-def call_attributes(event: ModelStarted | ToolStarted | RetrievalStarted, thread_id: str | None) -> dict[str, AttributeValue]:
+def call_attributes(
+    event: ModelStarted | ToolStarted | RetrievalStarted | MemoryStarted, thread_id: str | None
+) -> dict[str, AttributeValue]:
     """Return what the span of a call has."""
+    if isinstance(event, MemoryStarted):
+        # There is no kind for memory. To read it is to retrieve; to write it is a step like any other.
+        return span_attributes(thread_id, "RETRIEVER" if event.operation == semconv.SEARCH_MEMORY else _CHAIN)
     return span_attributes(thread_id, _KINDS[type(event)])
 
 

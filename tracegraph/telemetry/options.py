@@ -10,11 +10,21 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["DEFAULT_OPTIONS", "ModelSpans", "Profile", "Semconv", "TelemetryOptions", "current_options", "use_options"]
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "ModelMetrics",
+    "ModelSpans",
+    "Profile",
+    "Semconv",
+    "TelemetryOptions",
+    "current_options",
+    "use_options",
+]
 
 Profile: TypeAlias = Literal["none", "openinference"]
 Semconv: TypeAlias = Literal["latest", "1.41"]
 ModelSpans: TypeAlias = Literal["always", "never"]
+ModelMetrics: TypeAlias = Literal["with_spans", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +36,13 @@ class TelemetryOptions:
         semconv: the version of the GenAI conventions whose names are used: ``1.41``, the last released one,
             or ``latest``, what has been agreed on since.
         model_spans: ``never`` leaves out the spans of model calls, where an instrumentation of the provider makes them.
+        model_metrics: whether model calls are measured: as long as their spans are made here, or in any case, or not at all.
 
     Raises:
         InvalidInputError: an option has a value that it cannot have.
 
     >>> TelemetryOptions(semconv="1.41")
-    TelemetryOptions(profile='none', semconv='1.41', model_spans='always')
+    TelemetryOptions(profile='none', semconv='1.41', model_spans='always', model_metrics='with_spans')
     >>> TelemetryOptions(semconv="1.36")
     Traceback (most recent call last):
     tracegraph.errors.InvalidInputError: [TG102] semconv='1.36' is no choice for telemetry; known: 'latest', '1.41'
@@ -40,6 +51,16 @@ class TelemetryOptions:
     profile: Profile = "none"
     semconv: Semconv = "latest"
     model_spans: ModelSpans = "always"
+    model_metrics: ModelMetrics = "with_spans"
+
+    @property
+    def measures_models(self) -> bool:
+        """Whether model calls are measured here: an instrumentation that makes their spans mostly measures them too.
+
+        >>> TelemetryOptions(model_spans="never").measures_models
+        False
+        """
+        return self.model_spans == "always" if self.model_metrics == "with_spans" else self.model_metrics == "always"
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -47,7 +68,12 @@ class TelemetryOptions:
                 raise InvalidInputError(f"{name}={value!r} is no choice for telemetry; known: {', '.join(map(repr, known))}")
 
 
-_CHOICES: Final = {"profile": get_args(Profile), "semconv": get_args(Semconv), "model_spans": get_args(ModelSpans)}
+_CHOICES: Final = {
+    "profile": get_args(Profile),
+    "semconv": get_args(Semconv),
+    "model_spans": get_args(ModelSpans),
+    "model_metrics": get_args(ModelMetrics),
+}
 
 DEFAULT_OPTIONS: Final = TelemetryOptions()
 

@@ -29,6 +29,9 @@ def of_resumed(event: Resumed) -> Attributes:
         attributes[semconv.RESUMED_FROM_CHECKPOINT] = event.checkpoint_id
     if event.interrupt_ids:
         attributes[semconv.RESUMED_FROM_INTERRUPT] = tuple(event.interrupt_ids)
+    waited = tuple(wait.seconds for wait in event.waits if wait.seconds is not None)
+    if waited and len(waited) == len(event.interrupt_ids):  # by position, so one that is not known leaves no place
+        attributes[semconv.RESUMED_FROM_WAITED] = waited
     return attributes
 
 

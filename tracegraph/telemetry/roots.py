@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.telemetry.content.presence import may_have_content
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tracegraph.callbacks.hub import Observer
     from tracegraph.events import RunStarted
     from tracegraph.telemetry.content.recorder import ContentRecorder
+    from tracegraph.telemetry.logs import LogsObserver
     from tracegraph.telemetry.spans import SpanObserver
 
 __all__ = ["attach_here", "observers_for_root", "spans_for_root", "use_provider"]
@@ -56,7 +58,11 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
     spans, context = spans_for_root(started, content=content)
     # Metrics and records are not only of runs that are sampled: metrics count them all.
     metrics = metrics_for_root(started, spans, context)
-    observers: list[Observer] = [observer for observer in (spans, metrics) if observer is not None]
+    observers: list[Observer] = []
+    if spans is not None:
+        observers.append(spans)
+    if metrics is not None:
+        observers.append(metrics)
     if spans is None and content is not None and content.is_useful_without_spans:
         from tracegraph.telemetry.content.observer import ContentObserver
 
@@ -64,9 +70,7 @@ def observers_for_root(started: RunStarted) -> tuple[list[Observer], Context | N
         observers.append(ContentObserver(content))
     try:
         if (logger := logger_in_use()) is not None and has_records():
-            from tracegraph.telemetry.logs import LogsObserver
-
-            observers.append(LogsObserver(logger, context, spans))
+            observers.append(_logs_observer()(logger, context, spans))
     except Exception as error:  # noqa: BLE001  # the application's logger provider; its spans go on without
         report_once("runs make no log records", error)
     return observers, context
@@ -87,9 +91,7 @@ def spans_for_root(
     tracer = _tracer(provider) if provider is not None or _may_have_provider() else None
     if tracer is None:
         return None, None
-    from tracegraph.telemetry.spans import SpanObserver
-
-    return SpanObserver.open(started, tracer, content)
+    return _span_observer().open(started, tracer, content)
 
 
 def _content() -> ContentRecorder | None:
@@ -117,9 +119,7 @@ def attach_here(context: Context | None) -> None:
     what fails with "created in a different Context" when a generator is closed elsewhere.
     """
     if context is not None:
-        from opentelemetry.context import attach
-
-        attach(context)
+        _context_api().attach(context)
 
 
 def _may_have_provider() -> bool:
@@ -127,14 +127,13 @@ def _may_have_provider() -> bool:
 
 
 def _tracer(given: TracerProvider | None) -> Tracer | None:
-    from opentelemetry import trace
-
     provider = given if given is not None else _Choice.provider
     if provider is None:
-        provider = trace.get_tracer_provider()
+        provider = _trace_api().get_tracer_provider()
     # One slot is enough: an application has one provider, and a race merely asks twice.
     if (cached := _Choice.tracer) is not None and cached[0] is provider and provider is not _Choice.retired:
         return cached[1]
+    trace = _trace_api()
     if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)) or provider is _Choice.retired:
         return None
     from tracegraph.telemetry import semconv
@@ -142,3 +141,34 @@ def _tracer(given: TracerProvider | None) -> Tracer | None:
     tracer = provider.get_tracer(semconv.SCOPE_NAME, semconv.SCOPE_VERSION, schema_url=semconv.SCHEMA_URL)
     _Choice.tracer = (provider, tracer)
     return tracer
+
+
+# An import in a function takes a microsecond with nothing to load, and the shortest runs would notice a handful of these.
+
+
+@cache
+def _trace_api() -> Any:
+    from opentelemetry import trace
+
+    return trace
+
+
+@cache
+def _context_api() -> Any:
+    from opentelemetry import context
+
+    return context
+
+
+@cache
+def _span_observer() -> type[SpanObserver]:
+    from tracegraph.telemetry.spans import SpanObserver
+
+    return SpanObserver
+
+
+@cache
+def _logs_observer() -> type[LogsObserver]:
+    from tracegraph.telemetry.logs import LogsObserver
+
+    return LogsObserver

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
+from tracegraph.telemetry.counted_spans import CountingProcessor
 from tracegraph.telemetry.losses import BatchCount
-from tracegraph.telemetry.store_sink import end_abandoned, store_processor
+from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
+from tracegraph.telemetry.store_sink import STORE, delay_ms, end_abandoned, store_processor
 from tracegraph_exporters.console import ConsoleTreeExporter
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
@@ -30,7 +32,6 @@ __all__ = [
     "queue_size",
 ]
 
-STORE: Final = "tracegraph_sqlite"
 CONSOLE: Final = "tracegraph_console"
 
 _OURS: Final = {STORE: SQLiteSpanExporter, CONSOLE: ConsoleTreeExporter}
@@ -48,8 +49,8 @@ class Sink:
     key: str
     processor: SpanProcessor
     store_path: Path | None = None
-    is_lent: bool = False
-    """The exporter was an argument, so it is its owner's until the sink is in use."""
+    lent: _CountingExporter | None = None
+    """What calls an exporter that was an argument, and is its owner's until the sink is in use."""
 
     def start(self, provider: TracerProvider) -> None:
         """Feed it the spans of *provider*."""
@@ -59,8 +60,8 @@ class Sink:
 
     def discard(self) -> None:
         """Stop what was made and never started; a lent exporter stays open."""
-        if self.is_lent and isinstance(self.processor, _CountingProcessor):
-            self.processor.release()
+        if self.lent is not None:
+            self.lent.is_released = True
         self.processor.shutdown()
 
 
@@ -68,7 +69,7 @@ def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
     if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
         return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, "otlp"] if otlp.endpoint("TRACES") else [STORE]
+    return [STORE, SPOOL] if otlp.endpoint("TRACES") else [STORE]
 
 
 def make_sinks(
@@ -115,23 +116,27 @@ def _sink(key: str, cls: Any, store_path: Path) -> Sink:
     if cls is ConsoleTreeExporter:
         # Not batched: a tree should appear when its run ends, and waits in the exporter until then anyway.
         return Sink(key, SimpleSpanProcessor(ConsoleTreeExporter()))
+    # What is in the spool outlives this process, so it should be there soon.
+    options = {"schedule_delay_millis": delay_ms()} if key == SPOOL else {}
     exporter = cls()
     try:
-        return Sink(key, _batched(exporter))
+        return Sink(key, _batched(exporter, key, **options)[0])
     except BaseException:
         exporter.shutdown()
         raise
 
 
 def _lent_sink(key: str, exporter: SpanExporter) -> Sink:
-    return Sink(key, _batched(exporter), is_lent=True)
+    processor, counting = _batched(exporter, type(exporter).__name__)
+    return Sink(key, processor, lent=counting)
 
 
-def _batched(exporter: SpanExporter) -> BatchSpanProcessor:
-    """Return a batch processor; the ``OTEL_BSP_*`` variables win over our choices."""
-    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"))
+def _batched(exporter: SpanExporter, name: str, **options: Any) -> tuple[CountingProcessor, _CountingExporter]:
+    """Return a batch processor and what it calls; the ``OTEL_BSP_*`` variables win over our choices."""
+    count = BatchCount(queue_size("OTEL_BSP_MAX_QUEUE_SIZE"), "traces", name)
+    counting = _CountingExporter(exporter, count)
     try:
-        return _CountingProcessor(_CountingExporter(exporter, count), count, max_queue_size=count.capacity)
+        return CountingProcessor(counting, count, max_queue_size=count.capacity, **options), counting
     except BaseException:
         count.close()
         raise
@@ -143,26 +148,6 @@ def queue_size(variable: str) -> int:
         return int(os.environ[variable])
     except (KeyError, ValueError):
         return _QUEUE_SIZE
-
-
-class _CountingProcessor(BatchSpanProcessor):
-    def __init__(self, exporter: _CountingExporter, count: BatchCount, **options: Any) -> None:
-        super().__init__(exporter, **options)
-        self._counting = exporter
-        self._count = count
-
-    def release(self) -> None:
-        """Let go of the exporter, so that a shutdown does not close it."""
-        self._counting.is_released = True
-
-    def on_end(self, span: ReadableSpan) -> None:
-        if (context := span.context) is not None and context.trace_flags.sampled:  # the others are not exported
-            self._count.put()
-        super().on_end(span)
-
-    def shutdown(self) -> None:
-        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
-        self._count.close()
 
 
 class _CountingExporter(SpanExporter):
@@ -191,12 +176,14 @@ class _CountingExporter(SpanExporter):
 
 
 def _exporter_class(name: str) -> Any:
+    if name == SPOOL:
+        return spool_exporter("TRACES")
     if name in _OURS:
         return _OURS[name]
     looked_up = otlp.entry_point_name("TRACES") if name == "otlp" else name
     for entry_point in entry_points(group=_GROUP, name=looked_up):
         return entry_point.load()
-    known = sorted({STORE, CONSOLE, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
+    known = sorted({STORE, CONSOLE, SPOOL, "otlp", "none"} | {point.name for point in entry_points(group=_GROUP)})
     raise InvalidInputError(
         f"OTEL_TRACES_EXPORTER names {name!r}, which is no installed span exporter; known: {', '.join(known)}"
     )

@@ -54,7 +54,7 @@ class SpanLookup:
             return None
         task = run.tasks.get(task_id) if task_id is not None else None
         if call_id is not None and (call := ((task or run).calls or {}).get(call_id)) is not None:
-            return set_span_in_context(call.span, run.context)
+            return call.context(run.context)
         if task is not None:
             return task.context(run)
         ended = run.context_of(task_id) if task_id is not None else None

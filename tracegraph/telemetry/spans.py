@@ -26,7 +26,7 @@ from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_i
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
 from tracegraph.telemetry import semconv
-from tracegraph.telemetry.calls import Call
+from tracegraph.telemetry.calls import Call, CallEnded, CallStarted
 from tracegraph.telemetry.failure import is_failure, mark_failed, reason_text
 from tracegraph.telemetry.instrumentors import warn_if_doubled
 from tracegraph.telemetry.marks import (
@@ -41,6 +41,7 @@ from tracegraph.telemetry.marks import (
 from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskRecord, end_all, start_run_span
 from tracegraph.telemetry.openinference import GraphNodes
 from tracegraph.telemetry.options import TelemetryOptions, current_options
+from tracegraph.telemetry.run_usage import RunUsage
 from tracegraph.telemetry.span_lookup import SpanLookup
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class SpanObserver(SpanLookup):
         self._root_id = started.run_id
         self._trace_id = root.span.get_span_context().trace_id
         self._failed_observers: tuple[str, ...] = ()
+        self.usage = RunUsage()
+        """What calls of models and tools come to, in the whole tree."""
         self._count = 0
         self._collapsed = 0
 
@@ -157,6 +160,8 @@ class SpanObserver(SpanLookup):
                 run.span.set_attribute(semconv.RUN_REASON, reason_text(event.reason))
             if event.dropped:
                 run.span.set_attribute(semconv.STREAM_DROPPED, event.dropped)
+            if run is self._root and (totals := self.usage.attributes()):
+                run.span.set_attributes(totals)
             if self._collapsed and run is self._root:
                 run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self._collapsed)
             if event.status in {"failed", "step_limit"} and is_failure(event.error):
@@ -280,6 +285,8 @@ class SpanObserver(SpanLookup):
         if run is None or (span := run.puts.pop(event.checkpoint_id, None)) is None:
             return
         try:
+            if event.written_bytes is not None:
+                span.set_attribute(semconv.CHECKPOINT_BYTES, event.written_bytes)
             if is_failure(event.error):
                 mark_failed(span, event.error, event.at_ns)
         finally:
@@ -406,11 +413,12 @@ class SpanObserver(SpanLookup):
         if task is not None:
             task.span.set_attribute(semconv.TASK_ERROR_HANDLER, event.handler)
 
-    # -- calls of models, tools, retrievers
+    # -- calls of models, tools, retrievers, stores
 
-    def _call_started(self, event: events.ModelStarted | events.ToolStarted | events.RetrievalStarted) -> None:
+    def _call_started(self, event: CallStarted) -> None:
         if (run := self._runs.get(event.run_id)) is None:
             return
+        self.usage.started(event)
         if isinstance(event, events.ModelStarted):
             if self._options.model_spans == "never":
                 return
@@ -419,12 +427,13 @@ class SpanObserver(SpanLookup):
         owner = task or run
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
-        context = self._context_below(run, task) if caller is None else set_span_in_context(caller.span, run.context)
+        context = self._context_below(run, task) if caller is None else caller.context(run.context)
         call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id, self._options)
         if self._content is not None:
             self._content.call_started(event, call.span)
 
-    def _call_ended(self, event: events.ModelEnded | events.ToolEnded | events.RetrievalEnded) -> None:
+    def _call_ended(self, event: CallEnded) -> None:
+        self.usage.ended(event)
         calls = self._calls(event.run_id, event.task_id)
         if calls and (call := calls.pop(event.call_id, None)) is not None:
             try:
@@ -464,6 +473,8 @@ class SpanObserver(SpanLookup):
         events.ToolEnded: _call_ended,
         events.RetrievalStarted: _call_started,
         events.RetrievalEnded: _call_ended,
+        events.MemoryStarted: _call_started,
+        events.MemoryEnded: _call_ended,
     }
     """What is done with each kind of event; a test holds it against the union."""
 

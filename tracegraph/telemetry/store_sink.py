@@ -5,15 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from tracegraph.telemetry.counted_spans import CountingProcessor
+from tracegraph.telemetry.losses import BatchCount
 from tracegraph_exporters.abandoned import close_abandoned
 from tracegraph_exporters.open_spans import StoreSpanProcessor
 from tracegraph_exporters.schema import TraceStoreError
 from tracegraph_exporters.sqlite import SQLiteSpanExporter
 
-__all__ = ["end_abandoned", "store_processor"]
+__all__ = ["STORE", "delay_ms", "end_abandoned", "store_processor"]
+
+STORE: Final = "tracegraph_sqlite"
+"""The exporter's name, as the standard variables have it."""
 
 _DELAY_MS: Final = 1_000.0
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
@@ -21,15 +30,24 @@ _DELAY_MS: Final = 1_000.0
 _log = logging.getLogger("tracegraph.telemetry")
 
 
-def store_processor(path: Path, *, max_queue_size: int | None) -> StoreSpanProcessor:
+def store_processor(path: Path, *, max_queue_size: int) -> StoreSpanProcessor:
     """Return what feeds the store at *path*; the file is made with the first span.
 
     ``OTEL_BSP_SCHEDULE_DELAY`` (milliseconds) is the delay of both what ended and what is open.
     """
-    delay_ms = _delay_ms()
-    return StoreSpanProcessor(
-        SQLiteSpanExporter(path), open_delay_s=delay_ms / 1e3, max_queue_size=max_queue_size, schedule_delay_millis=delay_ms
-    )
+    delay = delay_ms()
+    count = BatchCount(max_queue_size, "traces", STORE)
+    try:
+        return _CountingStoreProcessor(
+            _CountingStore(path, count),
+            count,
+            open_delay_s=delay / 1e3,
+            max_queue_size=max_queue_size,
+            schedule_delay_millis=delay,
+        )
+    except BaseException:
+        count.close()
+        raise
 
 
 def end_abandoned(path: Path) -> None:
@@ -41,7 +59,29 @@ def end_abandoned(path: Path) -> None:
         _log.warning("what dead processes left open in the trace store %s stays as it is: %s", path, error)
 
 
-def _delay_ms() -> float:
+class _CountingStoreProcessor(CountingProcessor, StoreSpanProcessor):
+    """Counts what it loses, and knows the open spans as well."""
+
+
+class _CountingStore(SQLiteSpanExporter):
+    def __init__(self, path: Path, count: BatchCount) -> None:
+        super().__init__(path)
+        self._count = count
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._count.take(len(spans))
+        try:
+            result = super().export(spans)
+        except BaseException:
+            self._count.fail(len(spans))
+            raise
+        if result is not SpanExportResult.SUCCESS:
+            self._count.fail(len(spans))
+        return result
+
+
+def delay_ms() -> float:
+    """Return how long what ended may wait before it is written to a local file: a second, or ``OTEL_BSP_SCHEDULE_DELAY``."""
     try:
         asked = float(os.environ.get("OTEL_BSP_SCHEDULE_DELAY", ""))
     except ValueError:

@@ -12,7 +12,7 @@ from tracegraph.checkpoint.base.delta_history import delta_history
 from tracegraph.checkpoint.base.threads import summarize_threads
 from tracegraph.checkpoint.serde.allowlist import Allowed
 from tracegraph.checkpoint.serde.base import SerializerProtocol
-from tracegraph.constants import ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
+from tracegraph.constants import ASKED, ERROR, INTERRUPT, MISSING, RESUME, TRACE, Missing
 from tracegraph.records import (
     ChannelVersions,
     Checkpoint,
@@ -36,7 +36,7 @@ Config: TypeAlias = dict[str, Any]
 QueuePlace: TypeAlias = Literal["first", "waiting", "gone"]
 """Where a run is in the queue of its thread."""
 
-WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4, TRACE: -5}
+WRITES_IDX_MAP: Final[dict[str, int]] = {ERROR: -1, "__scheduled__": -2, INTERRUPT: -3, RESUME: -4, TRACE: -5, ASKED: -6}
 """Slots of the writes that a task has at most one of: a later one replaces it. All others keep the first value."""
 
 
@@ -143,12 +143,15 @@ class BaseCheckpointSaver:
         """Store what a task wrote, below the checkpoint that *config* names; see :data:`WRITES_IDX_MAP` for repeats."""
         raise self._lacks("put_writes")
 
-    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> dict[str, int] | None:
         """Store what a run saved, in this order; if it raises, nothing of it is stored.
 
         *config* addresses the thread and namespace that all of it belongs to. Checkpoints and metadata, to which nothing
         of the config's is added any more, are the saver's from now on; channel values and writes are not. A saver without
         this method gets :meth:`put` and :meth:`put_writes` instead; one with it saves itself a transaction each.
+
+        Returns:
+            By checkpoint id, how many bytes were written for it: metadata, record and values. None: not told.
         """
         raise self._lacks("put_group")
 
@@ -268,9 +271,9 @@ class BaseCheckpointSaver:
         path = (task_path,) if takes_parameter(self.put_writes, "task_path") else ()
         await self._off_loop(lambda: self.put_writes(config, writes, task_id, *path))
 
-    async def aput_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+    async def aput_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> dict[str, int] | None:
         """See :meth:`put_group`."""
-        await self._off_loop(lambda: self.put_group(config, saves))
+        return await self._off_loop(lambda: self.put_group(config, saves))
 
     async def aget_delta_channel_history(self, *, config: Config, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
         """See :meth:`get_delta_channel_history`."""

@@ -9,7 +9,7 @@ from tracegraph.checkpoint.serde.base import SerializerProtocol
 from tracegraph.constants import MISSING
 from tracegraph.records import Growth, Version
 
-__all__ = ["BlobKey", "KeptGrowth", "grown_on", "parts_of"]
+__all__ = ["BlobKey", "KeptGrowth", "grown_on", "parts_of", "size_of"]
 
 BlobKey: TypeAlias = tuple[str, str, str, Version]
 """(thread, namespace, channel, version)"""
@@ -41,6 +41,13 @@ def _size(kept: Any, serde: SerializerProtocol | None) -> int:
     if serde is not None:
         return len(kept[1])
     return len(kept) if isinstance(kept, Sized) else 1
+
+
+def size_of(kept: Any) -> int:
+    """Return how many bytes are kept for a value, where a serialiser made them."""
+    if kept is MISSING:
+        return 0
+    return len((kept.items if type(kept) is KeptGrowth else kept)[1])
 
 
 def parts_of(blobs: Mapping[BlobKey, Any], key: BlobKey) -> list[tuple[Growth | None, Any]]:

@@ -11,7 +11,7 @@ from tracegraph.checkpoint.base.arguments import address_of, config_of, refuse_s
 from tracegraph.checkpoint.base.grouping import GroupingSaver
 from tracegraph.checkpoint.base.growth import with_increment
 from tracegraph.checkpoint.base.saver import WRITES_IDX_MAP, Config, QueuePlace
-from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on
+from tracegraph.checkpoint.memory.growth import KeptGrowth, grown_on, size_of
 from tracegraph.checkpoint.memory.isolation import isolated
 from tracegraph.checkpoint.memory.queues import Queues
 from tracegraph.checkpoint.memory.shelves import Address, Group, KeptCheckpoint, Shelves, record_of
@@ -55,7 +55,7 @@ class InMemorySaver(GroupingSaver):
         self.blobs = self._shelves.blobs
         """(thread, namespace, channel, version) -> value, ``MISSING`` if the channel was empty then"""
 
-    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> dict[str, int] | None:
         """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""
         thread_id, ns, _ = address_of(config)
         is_stored = False
@@ -70,15 +70,20 @@ class InMemorySaver(GroupingSaver):
             with self._lock:
                 # Not, if somebody deleted in the meantime what a value was to be added to.
                 is_stored = self._shelves.add_group(group)
+        return group.sizes if self.serde is not None else None
 
     def _keep_checkpoint(self, group: Group, save: NewCheckpoint) -> None:
         values, serde = save.checkpoint["channel_values"], self.serde
+        size = 0
         for name, version in save.new_versions.items():
             key = (group.thread_id, group.ns, name, version)
             if name in save.increments and (grown := self._grown(group, name, save.increments[name])) is not None:
                 group.blobs[key] = grown
             else:
                 group.blobs[key] = kept_value(serde, name, values[name]) if name in values else MISSING
+            if serde is not None:
+                size += size_of(group.blobs[key])
+        group.sizes[save.checkpoint["id"]] = size
         record: Checkpoint = {**save.checkpoint, "channel_values": {}}
         group.checkpoints.append((KeptCheckpoint(record, save.metadata, save.parent_id), save.expect_head, save.based_on))
 

@@ -49,7 +49,7 @@ def record_of(checkpoint: Checkpoint) -> Checkpoint:
 class Group:
     """What is to be stored in one namespace of a thread."""
 
-    __slots__ = ("bases", "blobs", "checkpoints", "ns", "thread_id", "writes")
+    __slots__ = ("bases", "blobs", "checkpoints", "ns", "sizes", "thread_id", "writes")
 
     def __init__(self, thread_id: str, ns: str) -> None:
         self.thread_id = thread_id
@@ -60,6 +60,8 @@ class Group:
         self.bases: list[BlobKey] = []
         """What values among the blobs were added to."""
         self.writes: list[tuple[Address, dict[Slot, KeptWrite]]] = []
+        self.sizes: dict[str, int] = {}
+        """By checkpoint id, the bytes of its values, if a serialiser makes any."""
 
 
 class Shelves:

@@ -52,8 +52,10 @@ class Operations:
 
     # --- storing -------------------------------------------------------------------------------------------
 
-    def put_group(self, thread_id: str, ns: str, saves: Sequence[PreparedCheckpoint | PreparedWrites]) -> Operation[None]:
-        """Store saves of one place.
+    def put_group(
+        self, thread_id: str, ns: str, saves: Sequence[PreparedCheckpoint | PreparedWrites]
+    ) -> Operation[dict[str, int]]:
+        """Store saves of one place; return the bytes written for each checkpoint.
 
         Raises:
             ConcurrentRunError: the latest checkpoint is not the expected one.
@@ -65,6 +67,7 @@ class Operations:
         values = ValueRows(self.dialect, place)
         checkpoints: list[tuple[Any, ...]] = []
         writes: dict[tuple[str, str, int], tuple[Any, ...]] = {}
+        sizes: dict[str, int] = {}
         for save in saves:
             if isinstance(save, PreparedWrites):
                 for row in save.rows:
@@ -72,16 +75,19 @@ class Operations:
                         writes[row[:3]] = (place, *row)
                 continue
             checkpoints.append((place, *save.row))
+            count = len(values.rows)
             for blob in save.blobs:
                 values.add(blob)
             for grown in save.grown:
                 yield from values.grow(grown)
+            sizes[save.row[0]] = save.row_bytes() + values.bytes_since(count)
         if checkpoints:
             yield Insert(self.sql.put_checkpoint, checkpoints)
         if values.rows:
             yield Insert(self.sql.put_value, values.rows)
         if writes:
             yield Insert(self.sql.put_write, [*writes.values()])
+        return sizes
 
     def _check(self, thread_id: str, place: int, saves: Sequence[PreparedCheckpoint | PreparedWrites]) -> Operation[None]:
         """Make sure that nobody moved the thread on, or deleted what these checkpoints are based on."""

@@ -50,6 +50,11 @@ class PreparedCheckpoint(NamedTuple):
     blobs: list[Blob]
     grown: list[GrownBlob]
 
+    def row_bytes(self) -> int:
+        """Return how large the record and the metadata are."""
+        record, metadata = self.row[3:]
+        return len(record) + (len(metadata) if metadata.isascii() else len(metadata.encode()))
+
 
 class PreparedWrites(NamedTuple):
     """The rows of a task's writes without their place."""

@@ -39,7 +39,7 @@ class SqlSaver(GroupingSaver):
         super().__init__(serde=serde or JsonPlusSerializer())
         self._operations = Operations(dialect)
 
-    def _storing(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> Operation[None]:
+    def _storing(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> Operation[dict[str, int]]:
         thread_id, ns, _ = address_of(config)
         return self._operations.put_group(thread_id, ns, prepared(self.serde, saves))
 
@@ -100,9 +100,9 @@ class SyncSqlSaver(SqlSaver):
     def _run(self, operation: Operation[T], *, writes: bool) -> T:
         """Carry an operation out in one transaction."""
 
-    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+    def put_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> dict[str, int]:
         """Store what a run saved; see :meth:`BaseCheckpointSaver.put_group`."""
-        self._run(self._storing(config, saves), writes=True)
+        return self._run(self._storing(config, saves), writes=True)
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Return one checkpoint; see :meth:`BaseCheckpointSaver.get_tuple`."""
@@ -174,9 +174,9 @@ class AsyncSqlSaver(SqlSaver, AsyncGroupingSaver):
     async def _arun(self, operation: Operation[T], *, writes: bool) -> T:
         """Carry an operation out in one transaction."""
 
-    async def aput_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> None:
+    async def aput_group(self, config: Config, saves: Sequence[NewCheckpoint | TaskWrites]) -> dict[str, int]:
         """See :meth:`BaseCheckpointSaver.put_group`."""
-        await self._arun(self._storing(config, saves), writes=True)
+        return await self._arun(self._storing(config, saves), writes=True)
 
     async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
         """See :meth:`BaseCheckpointSaver.get_tuple`."""

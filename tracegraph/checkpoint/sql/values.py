@@ -56,6 +56,10 @@ class ValueRows:
         size = len(blob.stored[1])
         self._keep(blob.channel, self._dialect.version(blob.version), _Piece(blob.stored, chain_bytes=size, whole_bytes=size))
 
+    def bytes_since(self, count: int) -> int:
+        """Return how large the values of the rows are that follow the first *count* ones."""
+        return sum(len(row[4]) for row in self.rows[count:])
+
     def grow(self, grown: GrownBlob) -> Operation[None]:
         """Keep what was added to a value, or all of it if the older value is not there any more.
 

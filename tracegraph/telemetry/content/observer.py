@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from tracegraph.events import (
     Event,
+    MemoryEnded,
+    MemoryStarted,
     ModelEnded,
     ModelStarted,
     RetrievalEnded,
@@ -37,6 +39,8 @@ class ContentObserver:
         ToolEnded,
         RetrievalStarted,
         RetrievalEnded,
+        MemoryStarted,
+        MemoryEnded,
     )
 
     def __init__(self, recorder: ContentRecorder) -> None:
@@ -53,9 +57,9 @@ class ContentObserver:
                 self._recorder.task_started(event, None)
             case TaskEnded(is_hidden=False):
                 self._recorder.task_ended(event, None)
-            case ModelStarted() | ToolStarted() | RetrievalStarted():
+            case ModelStarted() | ToolStarted() | RetrievalStarted() | MemoryStarted():
                 self._recorder.call_started(event, None)
-            case ModelEnded() | ToolEnded() | RetrievalEnded():
+            case ModelEnded() | ToolEnded() | RetrievalEnded() | MemoryEnded():
                 self._recorder.call_ended(event)
             case _:
                 pass

@@ -128,11 +128,11 @@ class ContentPolicy:
             raise
 
     def redacted_text(self, text: str, attribute: str) -> str:
-        """Return an exception's text without what must not leave, ``""`` if such texts are not recorded."""
-        return self.redacted_words(text, attribute) if self.exceptions else ""
+        """Return a text of an exception, which is no content, without what must not leave."""
+        return self.redacted_name(text, attribute) if self.exceptions else ""
 
-    def redacted_words(self, text: str, attribute: str) -> str:
-        """Return a text that is no content without what must not leave."""
+    def redacted_name(self, text: str, attribute: str) -> str:
+        """Return a name or key, which is no content, without what must not leave."""
         try:
             return self._redaction.text(text, attribute)
         except LeftOutError as error:

@@ -12,12 +12,24 @@ from uuid import UUID
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, set_span_in_context
 
-from tracegraph.events import ModelEnded, ModelStarted, RunEnded, RunStarted, TaskEnded, TaskStarted, ToolEnded, ToolStarted
+from tracegraph.events import (
+    MemoryEnded,
+    MemoryStarted,
+    ModelEnded,
+    ModelStarted,
+    RunEnded,
+    RunStarted,
+    TaskEnded,
+    TaskStarted,
+    ToolEnded,
+    ToolStarted,
+)
 from tracegraph.telemetry import semconv
 from tracegraph.telemetry.content.blobs import with_stored_blobs
 from tracegraph.telemetry.content.details import emit_details
 from tracegraph.telemetry.content.documents import document_shapes
 from tracegraph.telemetry.content.entry import Entry
+from tracegraph.telemetry.content.memories import record_shapes
 from tracegraph.telemetry.content.messages import input_messages, output_messages, system_instructions, tool_definitions
 from tracegraph.telemetry.content.policy import ContentPolicy
 from tracegraph.telemetry.content.snapshot import is_message
@@ -26,11 +38,11 @@ from tracegraph.types import TracePolicy
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger
 
-    from tracegraph.events import RetrievalEnded, RetrievalStarted
+    from tracegraph.telemetry.calls import CallEnded, CallStarted
 
 __all__ = ["ContentRecorder"]
 
-RequestOf = Callable[["ModelStarted | ToolStarted | RetrievalStarted"], dict[str, Any]]
+RequestOf = Callable[["CallStarted"], dict[str, Any]]
 AnswerOf = Callable[[Any], Mapping[str, Any]]
 """What the span of a call says of its start, and of a model's response; a log event says the same."""
 
@@ -130,8 +142,8 @@ class ContentRecorder:
 
     # -- calls
 
-    def call_started(self, event: ModelStarted | ToolStarted | RetrievalStarted, span: Span | None) -> None:
-        """Take what a model, tool or retriever is asked."""
+    def call_started(self, event: CallStarted, span: Span | None) -> None:
+        """Take what a model, tool, retriever or store is asked."""
         match event:
             case ModelStarted():
                 self._model_started(event, span)
@@ -139,6 +151,11 @@ class ContentRecorder:
                 if self._policy.on_spans or self._takes_for_events:
                     entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
                     entry.put(semconv.TOOL_CALL_ARGUMENTS, event.input)
+            case MemoryStarted():
+                if self._policy.on_spans or self._logger is not None:
+                    entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
+                    entry.put(semconv.MEMORY_QUERY_TEXT, event.query, is_text=True)
+                    entry.put(semconv.MEMORY_RECORDS, event.records, record_shapes)
             case _:
                 if self._policy.on_spans or self._takes_for_events:
                     entry = self._enter(event.call_id, event.run_id, span, self._request_of(event))
@@ -152,8 +169,8 @@ class ContentRecorder:
         if self._policy.tool_definitions:
             entry.put(semconv.TOOL_DEFINITIONS, event.params, tool_definitions)
 
-    def call_ended(self, event: ModelEnded | ToolEnded | RetrievalEnded) -> None:
-        """Take what a model, tool or retriever answered."""
+    def call_ended(self, event: CallEnded) -> None:
+        """Take what a model, tool, retriever or store answered."""
         entry = self._open.pop(event.call_id, None)
         if entry is None:
             return
@@ -164,6 +181,8 @@ class ContentRecorder:
             case ToolEnded():
                 output = event.output
                 entry.put(semconv.TOOL_CALL_RESULT, output.content if is_message(output) else output)
+            case MemoryEnded():
+                entry.put(semconv.MEMORY_RECORDS, event.records, record_shapes)
             case _:
                 entry.put(semconv.RETRIEVAL_DOCUMENTS, event.documents, document_shapes)
         self._finish(entry, event.at_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from tracegraph.events import RunStatus, TaskStatus
+from tracegraph.events import MemoryOperation, RunStatus, TaskStatus
 from tracegraph.telemetry.semconv import names
 from tracegraph.telemetry.semconv.model import Attribute, AttributeType
 
@@ -17,6 +17,7 @@ _OPERATIONS: Final = (
     names.TEXT_COMPLETION,
     names.EXECUTE_TOOL,
     names.RETRIEVAL,
+    *get_args(MemoryOperation),
 )
 
 
@@ -87,6 +88,9 @@ _GENAI: Final = (
     _genai(names.TOOL_TYPE, "string", "Where the tool runs.", values=("function", "extension", "datastore")),
     _genai(names.TOOL_CALL_ID, "string", "The id that the model gave the call."),
     _genai(names.TOOL_DESCRIPTION, "string", "What the tool says of itself."),
+    _genai(names.MEMORY_STORE_ID, "string", "What the store of memories calls itself. Nothing about users: never a namespace."),
+    _genai(names.MEMORY_RECORD_ID, "string", "The key of the one record that is meant, shortened."),
+    _genai(names.MEMORY_RECORD_COUNT, "int", "How many records were found, written or, of a deletion, meant.", "{record}"),
 )
 
 _CONTENT: Final = (
@@ -98,6 +102,8 @@ _CONTENT: Final = (
     _content(names.TOOL_CALL_RESULT, "What it returned."),
     _content(names.RETRIEVAL_QUERY_TEXT, "What was searched for.", "string"),
     _content(names.RETRIEVAL_DOCUMENTS, "What was found."),
+    _content(names.MEMORY_QUERY_TEXT, "What was searched for in memory.", "string"),
+    _content(names.MEMORY_RECORDS, "What was found there, or is written, with the namespaces it is in."),
     Attribute(names.RUN_INPUT, "any", "What the run was called with.", is_content=True),
     Attribute(names.RUN_OUTPUT, "any", "What it returned.", is_content=True),
     Attribute(names.TASK_INPUT, "any", "What the node got.", is_content=True),
@@ -129,6 +135,16 @@ _RUN: Final = (
     ),
     _ours(names.RESUMED_FROM_CHECKPOINT, "string", "Id of the checkpoint it goes on from."),
     _ours(names.RESUMED_FROM_INTERRUPT, "string[]", "Ids of the questions it brings the answers to."),
+    _ours(names.RESUMED_FROM_WAITED, "double[]", "How long each of these questions waited, from being asked to this run.", "s"),
+    _ours(
+        names.RUN_USAGE_INPUT_TOKENS, "int", "Input tokens of all model calls, runs inside included; cached ones too.", "{token}"
+    ),
+    _ours(names.RUN_USAGE_OUTPUT_TOKENS, "int", "Output tokens of all model calls, those of reasoning included.", "{token}"),
+    _ours(names.RUN_USAGE_CACHE_READ_INPUT_TOKENS, "int", "Of the input tokens, those read from a provider's cache.", "{token}"),
+    _ours(names.RUN_USAGE_CACHE_WRITE_INPUT_TOKENS, "int", "Of the input tokens, those written to such a cache.", "{token}"),
+    _ours(names.RUN_USAGE_REASONING_OUTPUT_TOKENS, "int", "Of the output tokens, those spent on reasoning.", "{token}"),
+    _ours(names.RUN_USAGE_MODEL_CALLS, "int", "How many model calls it made, runs inside included.", "{call}"),
+    _ours(names.RUN_USAGE_TOOL_CALLS, "int", "How many tool calls it made, runs inside included.", "{call}"),
     _ours(names.OBSERVERS_FAILED, "string[]", "Classes of the observers that raised during it."),
     _ours(names.IS_RESUME, "boolean", "Whether the run goes on from a checkpoint."),
     _ours(names.OBSERVER_NAME, "string", "Class of the observer that raised."),
@@ -160,6 +176,7 @@ _SUPERSTEP: Final = (
     _ours(names.CHECKPOINT_NS, "string", "Where the graph stands among nested ones; empty at the root."),
     _ours(names.CHECKPOINT_SOURCE, "string", "What made it.", values=("input", "loop", "update", "fork")),
     _ours(names.CHECKPOINT_CHANGED, "int", "How many channels it stores anew.", "{channel}"),
+    _ours(names.CHECKPOINT_BYTES, "int", "What the saver wrote for it: record, metadata, new values.", "By"),
     _ours(names.STATE_SOURCE, "string", "Where the new state comes from.", values=("loop", "resume", "pending")),
     _ours(names.STATE_CHANGED_COUNT, "int", "How many keys of the state changed.", "{key}"),
     _ours(names.STATE_CHANGED_KEYS, "string[]", "Which keys did."),
@@ -187,6 +204,7 @@ _TASK: Final = (
 
 _CALL: Final = (
     _ours(names.RETRIEVER_NAME, "string", "The retriever's name."),
+    _ours(names.MEMORY_STORE_NAME, "string", "The class of the store of memories, or the name it was announced under."),
     _ours(names.RETRIEVAL_COUNT, "int", "How many documents were found.", "{document}"),
     _ours(names.STREAM_CHUNKS, "int", "In how many pieces the answer came.", "{chunk}"),
     _ours(names.STREAM_DROPPED, "int", "How many parts slow readers of its streams lost.", "{part}"),
@@ -200,7 +218,16 @@ _CALL: Final = (
 
 _METRIC: Final = (
     _genai(names.MODALITY, "string", "What the tokens stand for.", values=("text", "image", "audio", "unknown")),
+    Attribute(names.TOKEN_TYPE, "string", "Whether they went in or came out.", "genai 1.41", values=("input", "output")),
     _ours(names.NESTED, "boolean", "The run lies inside another one's node; absent if it does not.", values=("true",)),
+    _ours(names.TELEMETRY_SIGNAL, "string", "What was lost.", values=("traces", "logs")),
+    _ours(names.TELEMETRY_SINK, "string", "Where it would have gone: an exporter's name, or class if a program made it itself."),
+    _ours(
+        names.TELEMETRY_REASON,
+        "string",
+        "Too slow an exporter, or one that failed; the others are the spool's.",
+        values=("queue_full", "export_failed", "spool_full", "too_large", "refused", "rejected"),
+    ),
 )
 
 _OPENINFERENCE: Final = (

@@ -25,6 +25,7 @@ _OF_A_SAVE: Final = (
     *required(names.CHECKPOINT_ID, names.CHECKPOINT_SOURCE, names.SUPERSTEP, names.CHECKPOINT_CHANGED),
     *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
 )
+_SAVED: Final = (*_OF_A_SAVE, *when("the saver tells", names.CHECKPOINT_BYTES))
 _EXCEPTION: Final = (*required(names.EXCEPTION_TYPE), *recommended(names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE))
 _FAILED: Final = when("it failed", names.ERROR_TYPE, names.EXCEPTION_TYPE, names.EXCEPTION_MESSAGE, names.EXCEPTION_STACKTRACE)
 
@@ -64,6 +65,8 @@ _OF_RUNS: Final = (
             *when("an observer raised", names.OBSERVERS_FAILED),
             *when("the trace is large", names.SUPERSTEPS_COLLAPSED),
             *when("something was lost", names.TELEMETRY_LOST),
+            *when("it is the root and models told their usage", *names.RUN_USAGE_TOKENS),
+            *when("it is the root and models or tools were called", names.RUN_USAGE_MODEL_CALLS, names.RUN_USAGE_TOOL_CALLS),
         ),
     ),
     _mirrored(
@@ -77,7 +80,11 @@ _OF_RUNS: Final = (
     _mirrored(
         names.RUN_RESUMED_EVENT,
         "A run goes on from a checkpoint.",
-        (*recommended(names.RESUMED_FROM_CHECKPOINT), *when("it brings answers", names.RESUMED_FROM_INTERRUPT)),
+        (
+            *recommended(names.RESUMED_FROM_CHECKPOINT),
+            *when("it brings answers", names.RESUMED_FROM_INTERRUPT),
+            *when("it brings answers to questions with a known time", names.RESUMED_FROM_WAITED),
+        ),
     ),
     _mirrored(names.TURN_TAKEN_EVENT, "A run of a graph whose runs take turns has its turn.", required(names.WAITED_S)),
     _mirrored(
@@ -110,7 +117,7 @@ _OF_RUNS: Final = (
         (*_OF_A_RUN, *required(names.OBSERVER_NAME, names.OBSERVED_EVENT, names.ERROR_TYPE), *_EXCEPTION),
         "WARN",
     ),
-    _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _OF_A_SAVE, "DEBUG"),
+    _logged(names.CHECKPOINT_SAVED_EVENT, "A checkpoint was stored. Never its values.", _SAVED, "DEBUG"),
     _logged(names.CHECKPOINT_FAILED_EVENT, "A checkpoint could not be stored.", (*_OF_A_SAVE, *_FAILED), "ERROR"),
 )
 
@@ -146,11 +153,15 @@ _OF_TASKS: Final = (
     ),
 )
 
+_OF_A_NAMED_CALL: Final = (
+    *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+    *recommended(names.MEMORY_STORE_NAME, names.MEMORY_STORE_ID, names.MEMORY_RECORD_ID),
+)
 _OF_A_REQUEST: Final = (
     *required(names.OPERATION_NAME),
     *when("it is a model's", names.PROVIDER_NAME),
     *MODEL_REQUEST,
-    *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+    *_OF_A_NAMED_CALL,
 )
 _OF_CALLS: Final = (
     Event(
@@ -163,14 +174,14 @@ _OF_CALLS: Final = (
     ),
     Event(
         names.OPERATION_DETAILS_EVENT,
-        "The same of a run, task, tool call or retrieval.",
+        "The same of a run, task, tool call, retrieval or memory call.",
         "tracegraph",
         (
             *required(names.OPERATION_NAME),
             *when("it is a run", names.RUN_ID, names.WORKFLOW_NAME),
             *when("it is a task", names.STEP_NAME, names.TASK_ID, names.SUPERSTEP),
             *when("the run is on a thread", names.CONVERSATION_ID),
-            *recommended(names.TOOL_NAME, names.TOOL_TYPE, names.TOOL_CALL_ID, names.TOOL_DESCRIPTION, names.RETRIEVER_NAME),
+            *_OF_A_NAMED_CALL,
             *opt_in(
                 names.RUN_INPUT,
                 names.RUN_OUTPUT,
@@ -180,6 +191,8 @@ _OF_CALLS: Final = (
                 names.TOOL_CALL_RESULT,
                 names.RETRIEVAL_QUERY_TEXT,
                 names.RETRIEVAL_DOCUMENTS,
+                names.MEMORY_QUERY_TEXT,
+                names.MEMORY_RECORDS,
                 names.LEFT_OUT,
             ),
         ),
@@ -188,7 +201,7 @@ _OF_CALLS: Final = (
     ),
     Event(
         names.OPERATION_EXCEPTION_EVENT,
-        "A model, tool or retriever call failed.",
+        "A call of a model, tool, retriever or store failed.",
         "genai",
         (*_OF_A_RUN, *required(names.SUPERSTEP, names.ERROR_TYPE), *_EXCEPTION, *_OF_A_REQUEST),
         on_spans=False,

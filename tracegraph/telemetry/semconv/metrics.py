@@ -11,6 +11,8 @@ __all__ = ["METRICS"]
 
 _CALL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _WORKFLOW_SECONDS: Final = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)
+_WAIT_SECONDS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 259200.0, 604800.0)
+_SAVE_BYTES: Final = tuple(4**power for power in range(4, 15))
 _SAVE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _CALLS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -47,8 +49,7 @@ def _used(name: str, description: str) -> Metric:
 
 
 def _calls(name: str, unit: str, description: str) -> Metric:
-    uses = (*_OF_A_RUN, *required(names.RUN_STATUS), *_FAILED)
-    return Metric(name, "histogram", unit, description, "proposal", uses, _CALLS)
+    return Metric(name, "histogram", unit, description, "proposal", _OF_A_RUN, _CALLS)
 
 
 _OF_RUNS: Final = (
@@ -104,14 +105,39 @@ _OF_RUNS: Final = (
         "tracegraph",
         (*_WORKFLOW, *required(names.INTERRUPT_REASON), *when("a node asked", names.STEP_NAME)),
     ),
+    _seconds(
+        names.METRIC_INTERRUPT_WAIT,
+        "Time from a question's being asked to the resume that answers it.",
+        (*_OF_A_NODE, *required(names.INTERRUPT_REASON)),
+        _WAIT_SECONDS,
+        "tracegraph",
+    ),
+    Metric(
+        names.METRIC_CHECKPOINT_SIZE,
+        "histogram",
+        "By",
+        "Bytes written for a checkpoint, by savers that tell.",
+        "tracegraph",
+        _WORKFLOW,
+        _SAVE_BYTES,
+    ),
 )
 
 _OF_CALLS: Final = (
-    _seconds(names.METRIC_OPERATION_DURATION, "Duration of a model call or a retrieval.", _OPERATION),
+    _seconds(names.METRIC_OPERATION_DURATION, "Duration of a model call, a retrieval or a memory call.", _OPERATION),
     _seconds(names.METRIC_TIME_TO_FIRST_CHUNK, "Time from the start of a streamed model call to its first chunk.", _OPERATION),
     _seconds(names.METRIC_TIME_PER_OUTPUT_CHUNK, "Time between a chunk of a streamed answer and the one before.", _OPERATION),
     _tokens(names.METRIC_OPERATION_INPUT_TOKENS, "Input tokens of a model call, cached ones included."),
     _tokens(names.METRIC_OPERATION_OUTPUT_TOKENS, "Output tokens of a model call, those of reasoning included."),
+    Metric(
+        names.METRIC_TOKEN_USAGE,
+        "histogram",
+        "{token}",
+        "Tokens of a model call by type, in place of the other token metrics under the 1.41 conventions.",
+        "genai 1.41",
+        (*_OPERATION, *required(names.TOKEN_TYPE)),
+        _TOKENS,
+    ),
     _used(names.METRIC_USAGE_INPUT_TOKENS, "Input tokens, cached ones included."),
     _used(names.METRIC_USAGE_OUTPUT_TOKENS, "Output tokens, those of reasoning included."),
     _used(names.METRIC_USAGE_CACHE_READ_INPUT_TOKENS, "Input tokens that the provider read from its cache."),
@@ -124,4 +150,23 @@ _OF_CALLS: Final = (
     ),
 )
 
-METRICS: Final = (*_OF_RUNS, *_OF_CALLS)
+_OF_LOSSES: Final = (
+    Metric(
+        names.METRIC_STREAM_DROPPED,
+        "counter",
+        "{part}",
+        "Parts that slow readers of streams lost, counted when the run ends.",
+        "tracegraph",
+        _WORKFLOW,
+    ),
+    Metric(
+        names.METRIC_TELEMETRY_DROPPED,
+        "counter",
+        "{item}",
+        "Spans and log records that the process is known to have lost on their way out.",
+        "tracegraph",
+        required(names.TELEMETRY_SIGNAL, names.TELEMETRY_SINK, names.TELEMETRY_REASON),
+    ),
+)
+
+METRICS: Final = (*_OF_RUNS, *_OF_CALLS, *_OF_LOSSES)

@@ -23,7 +23,7 @@ __all__ = [
     "when",
 ]
 
-AttributeType: TypeAlias = Literal["string", "int", "double", "boolean", "string[]", "any"]
+AttributeType: TypeAlias = Literal["string", "int", "double", "boolean", "string[]", "double[]", "any"]
 """``any``: structured; on spans a JSON string."""
 
 Level: TypeAlias = Literal["required", "conditionally required", "recommended", "opt-in"]

@@ -23,6 +23,13 @@ CHAT: Final = "chat"
 TEXT_COMPLETION: Final = "text_completion"
 EXECUTE_TOOL: Final = "execute_tool"
 RETRIEVAL: Final = "retrieval"
+SEARCH_MEMORY: Final = "search_memory"
+CREATE_MEMORY: Final = "create_memory"
+UPDATE_MEMORY: Final = "update_memory"
+UPSERT_MEMORY: Final = "upsert_memory"
+DELETE_MEMORY: Final = "delete_memory"
+CREATE_MEMORY_STORE: Final = "create_memory_store"
+DELETE_MEMORY_STORE: Final = "delete_memory_store"
 SUPERSTEP_SPAN: Final = "superstep"
 ATTEMPT_SPAN: Final = "attempt"
 CHECKPOINT_PUT_SPAN: Final = "checkpoint put"
@@ -67,8 +74,12 @@ TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
+MEMORY_STORE_ID: Final = "gen_ai.memory.store.id"
+MEMORY_RECORD_ID: Final = "gen_ai.memory.record.id"
+MEMORY_RECORD_COUNT: Final = "gen_ai.memory.record.count"
 
-# Model, tool and retriever calls, where the conventions have no word.
+# Model, tool, retriever and store calls, where the conventions have no word.
+MEMORY_STORE_NAME: Final = "tracegraph.memory.store.name"
 RETRIEVER_NAME: Final = "tracegraph.retriever.name"
 RETRIEVAL_COUNT: Final = "tracegraph.retrieval.documents"
 
@@ -80,7 +91,26 @@ RUN_TAGS: Final = "tracegraph.run.tags"
 DURABILITY: Final = "tracegraph.durability"
 RESUMED_FROM_CHECKPOINT: Final = "tracegraph.resumed_from.checkpoint.id"
 RESUMED_FROM_INTERRUPT: Final = "tracegraph.resumed_from.interrupt.id"
+RESUMED_FROM_WAITED: Final = "tracegraph.resumed_from.waited"
+"""Seconds that each of these questions waited, in the same order."""
+
 OBSERVERS_FAILED: Final = "tracegraph.observers.failed"
+
+# Totals of a run and the runs inside it, on the root: not `gen_ai.usage.*`, which a sum over the trace would count twice.
+RUN_USAGE_INPUT_TOKENS: Final = "tracegraph.usage.input_tokens"
+RUN_USAGE_OUTPUT_TOKENS: Final = "tracegraph.usage.output_tokens"
+RUN_USAGE_CACHE_READ_INPUT_TOKENS: Final = "tracegraph.usage.cache_read.input_tokens"
+RUN_USAGE_CACHE_WRITE_INPUT_TOKENS: Final = "tracegraph.usage.cache_write.input_tokens"
+RUN_USAGE_REASONING_OUTPUT_TOKENS: Final = "tracegraph.usage.reasoning.output_tokens"
+RUN_USAGE_MODEL_CALLS: Final = "tracegraph.usage.model_calls"
+RUN_USAGE_TOOL_CALLS: Final = "tracegraph.usage.tool_calls"
+RUN_USAGE_TOKENS: Final = (
+    RUN_USAGE_INPUT_TOKENS,
+    RUN_USAGE_OUTPUT_TOKENS,
+    RUN_USAGE_CACHE_READ_INPUT_TOKENS,
+    RUN_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    RUN_USAGE_REASONING_OUTPUT_TOKENS,
+)
 
 # A superstep and its checkpoint.
 SUPERSTEP: Final = "tracegraph.superstep"
@@ -98,6 +128,9 @@ CHECKPOINT_NS: Final = "tracegraph.checkpoint.ns"
 CHECKPOINT_SOURCE: Final = "tracegraph.checkpoint.source"
 CHECKPOINT_CHANGED: Final = "tracegraph.checkpoint.changed"
 """How many channels the checkpoint stores anew."""
+
+CHECKPOINT_BYTES: Final = "tracegraph.checkpoint.bytes"
+"""What the saver wrote for it; absent where it does not tell."""
 
 CHECKPOINT_STATUS: Final = "tracegraph.checkpoint.status"
 """``unknown`` on a save that the run did not see the end of; else absent."""
@@ -119,7 +152,7 @@ CACHE_HIT: Final = "tracegraph.cache.hit"
 STREAM_CHUNKS: Final = "tracegraph.stream.chunks"
 STREAM_DROPPED: Final = "tracegraph.stream.dropped"
 CALL_STATUS: Final = "tracegraph.call.status"
-"""Set on a model, tool or retrieval call that ended in neither a result nor an error of its own."""
+"""Set on a call of a model, tool, retriever or store that ended in neither a result nor an error of its own."""
 
 LINK_KIND: Final = "tracegraph.link"
 """Why a span links to another: ``producer`` (who sent the Send) or ``resumed`` (what this run goes on with)."""
@@ -179,6 +212,8 @@ TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
 RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
 RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
+MEMORY_QUERY_TEXT: Final = "gen_ai.memory.query.text"
+MEMORY_RECORDS: Final = "gen_ai.memory.records"
 INPUT_MESSAGES_REF: Final = "gen_ai.input.messages_ref"
 """Where the messages were uploaded to; this and the next three are named as OpenTelemetry's GenAI utilities name them."""
 
@@ -200,7 +235,7 @@ UPLOADS_DROPPED: Final = "tracegraph.uploads.dropped"
 
 INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 OPERATION_DETAILS_EVENT: Final = "tracegraph.operation.details"
-"""The same for what is no inference: content of a run, task, tool call or retrieval."""
+"""The same for what is no inference: content of a run, task, tool call, retrieval or memory call."""
 
 # Metrics of the GenAI conventions; `run_step` is the proposal that the span follows too.
 METRIC_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
@@ -226,11 +261,19 @@ METRIC_TASK_RETRIES: Final = "tracegraph.task.retries"
 METRIC_CACHE_LOOKUPS: Final = "tracegraph.cache.lookups"
 METRIC_CHECKPOINT_DURATION: Final = "tracegraph.checkpoint.duration"
 METRIC_INTERRUPTS: Final = "tracegraph.interrupts"
+METRIC_INTERRUPT_WAIT: Final = "tracegraph.interrupt.wait"
+METRIC_CHECKPOINT_SIZE: Final = "tracegraph.checkpoint.size"
+METRIC_STREAM_DROPPED: Final = "tracegraph.stream.dropped_parts"
+METRIC_TELEMETRY_DROPPED: Final = "tracegraph.telemetry.dropped"
 
 # Attributes that only metrics have.
 MODALITY: Final = "gen_ai.token.modality"
 NESTED: Final = "tracegraph.nested"
 """True on what is measured of a run inside another; else absent."""
+
+TELEMETRY_SIGNAL: Final = "tracegraph.telemetry.signal"
+TELEMETRY_SINK: Final = "tracegraph.telemetry.sink"
+TELEMETRY_REASON: Final = "tracegraph.telemetry.reason"
 
 # What a process that died left open. The embedded store writes these when it finds that process dead.
 SPAN_ABANDONED: Final = "tracegraph.span.abandoned"
@@ -238,8 +281,9 @@ PROCESS_ID: Final = "process.pid"
 """The process that died; a name of the core conventions."""
 
 # The semconv="1.41" profile: what the last released conventions call differently.
-# (`gen_ai.client.token.usage` belongs here too: the metric that was removed since.)
 USAGE_CACHE_CREATION_INPUT_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+METRIC_TOKEN_USAGE: Final = "gen_ai.client.token.usage"  # noqa: S105  # no password
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105
 
 # The OpenInference profile.
 OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"

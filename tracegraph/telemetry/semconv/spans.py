@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
+from tracegraph.events import MemoryOperation
 from tracegraph.telemetry.semconv import names
 from tracegraph.telemetry.semconv.model import ANY_PARENT, SpanType, Use, opt_in, recommended, required, when
 
@@ -16,7 +17,15 @@ _ANY_SPAN: Final = (
     *opt_in(names.OPENINFERENCE_SPAN_KIND, names.SESSION_ID),
 )
 _CAPTURED: Final = opt_in(names.TRUNCATED, names.LEFT_OUT)
-_RUN_CODE: Final = (names.RUN_STEP, names.ATTEMPT_SPAN, names.CHAT, names.TEXT_COMPLETION, names.EXECUTE_TOOL, names.RETRIEVAL)
+_RUN_CODE: Final = (
+    names.RUN_STEP,
+    names.ATTEMPT_SPAN,
+    names.CHAT,
+    names.TEXT_COMPLETION,
+    names.EXECUTE_TOOL,
+    names.RETRIEVAL,
+    *get_args(MemoryOperation),
+)
 """Where node code, and what it calls, may stand."""
 
 MODEL_REQUEST: Final = (
@@ -84,6 +93,9 @@ _RUN: Final = SpanType(
         *when("something other than its nodes ended it", names.RUN_REASON),
         *when("it goes on from a checkpoint", names.RESUMED_FROM_CHECKPOINT),
         *when("it brings answers", names.RESUMED_FROM_INTERRUPT),
+        *when("it brings answers to questions with a known time", names.RESUMED_FROM_WAITED),
+        *when("it is the root and models told their usage", *names.RUN_USAGE_TOKENS),
+        *when("it is the root and models or tools were called", names.RUN_USAGE_MODEL_CALLS, names.RUN_USAGE_TOOL_CALLS),
         *when("it has tags", names.RUN_TAGS),
         *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
         *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
@@ -181,6 +193,7 @@ _PUT: Final = SpanType(
         *_ON_A_THREAD,
         *when("it is not the thread's first", names.CHECKPOINT_PARENT_ID),
         *when("the run did not see its end", names.CHECKPOINT_STATUS),
+        *when("the saver tells", names.CHECKPOINT_BYTES),
         *_FAILED,
         *_ANY_SPAN,
     ),
@@ -249,4 +262,39 @@ _CALLS: Final = (
     ),
 )
 
-SPANS: Final = (_RUN, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS)
+
+def _memory(operation: str, description: str) -> SpanType:
+    return SpanType(
+        id=operation,
+        subject="",
+        kinds=("INTERNAL", "CLIENT"),
+        description=f"{description} INTERNAL if the store is in the process.",
+        source="genai",
+        attributes=(
+            *required(names.OPERATION_NAME),
+            *_ON_A_THREAD,
+            *when("the store says it", names.MEMORY_STORE_ID),
+            *when("one record is meant", names.MEMORY_RECORD_ID),
+            *recommended(names.MEMORY_STORE_NAME, names.MEMORY_RECORD_COUNT),
+            *_CUT_SHORT,
+            *_FAILED,
+            *_ANY_SPAN,
+            *opt_in(names.MEMORY_QUERY_TEXT, names.MEMORY_RECORDS),
+            *_CAPTURED,
+        ),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        events=(names.EXCEPTION_EVENT,),
+    )
+
+
+_MEMORY: Final = (
+    _memory(names.SEARCH_MEMORY, "Records being read from long-term memory: searched for, or one by its key."),
+    _memory(names.CREATE_MEMORY, "New records being written."),
+    _memory(names.UPDATE_MEMORY, "Records that exist being written."),
+    _memory(names.UPSERT_MEMORY, "Records being written, new or not, as a store's `put` does."),
+    _memory(names.DELETE_MEMORY, "Records being deleted."),
+    _memory(names.CREATE_MEMORY_STORE, "A store of memories being made."),
+    _memory(names.DELETE_MEMORY_STORE, "A store of memories being deleted."),
+)
+
+SPANS: Final = (_RUN, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS, *_MEMORY)
