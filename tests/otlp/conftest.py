@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from outside_programs import free_port, serving
+from other_process import free_port, serving
 from prometheus_server import running_prometheus
 from scraped import Running, measured_program
 

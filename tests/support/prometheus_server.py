@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from outside_programs import free_port, serving
+from other_process import free_port, serving
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from outside_programs import run
+from other_process import run
 
 from dashboards.build import FOLDER
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outside_programs import run
+from other_process import run
 
 from dashboards.build import FOLDER
 from dashboards.checks import queries_of, with_choices

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import yaml
-from outside_programs import run
+from other_process import run
 
 from dashboards.build import FOLDER
 from dashboards.checks import queries_of, with_choices
