@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph_exporters import base
 from tracegraph_exporters.base import SpanRecord
+from tracegraph_exporters.content import content_lines, without_content
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -91,22 +92,23 @@ def format_duration(duration_ns: int) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def render_plain(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_siblings: int | None = 50) -> str:
+def render_plain(roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50) -> str:
     """Return the tree as indented lines without any markup.
 
     Args:
         roots: what :func:`build_tree` returned.
         has_attributes: show attributes, events and links below each span.
+        has_content: show messages, inputs and results below each span, where there are any.
         max_siblings: of more spans below one parent only the first so many are shown, and how many are not.
     """
     lines: list[str] = []
     for root in roots:
-        for depth, line, _ in _lines(root, has_attributes, max_siblings):
+        for depth, line, _ in _lines(root, has_attributes, has_content, max_siblings):
             lines.append("  " * depth + line)
     return "\n".join(lines)
 
 
-def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_siblings: int | None = 50) -> list[Tree]:
+def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50) -> list[Tree]:
     """Return one rich tree per top node; arguments as for :func:`render_plain`."""
     from rich.text import Text
     from rich.tree import Tree
@@ -114,7 +116,7 @@ def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_
     trees: list[Tree] = []
     for root in roots:
         path: list[Tree] = []
-        for depth, line, style in _lines(root, has_attributes, max_siblings):
+        for depth, line, style in _lines(root, has_attributes, has_content, max_siblings):
             # Text, not markup: names and messages may hold brackets.
             text = Text(line, style=style, overflow="fold")
             del path[depth:]
@@ -123,7 +125,9 @@ def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_
     return trees
 
 
-def _lines(root: SpanNode, has_attributes: bool, max_siblings: int | None) -> Iterator[tuple[int, str, str]]:
+def _lines(
+    root: SpanNode, has_attributes: bool, has_content: bool, max_siblings: int | None
+) -> Iterator[tuple[int, str, str]]:
     """Yield (depth, text, style) of every line below and including *root*."""
     stack: list[tuple[int, SpanNode | str]] = [(0, root)]
     while stack:
@@ -132,6 +136,9 @@ def _lines(root: SpanNode, has_attributes: bool, max_siblings: int | None) -> It
             yield depth, item, "dim"
             continue
         yield depth, _headline(item), _STYLES.get(status_of(item.span), "")
+        if has_content:
+            for line in content_lines(item.span.attributes):
+                yield depth + 1, _escaped(line), ""
         if has_attributes:
             for detail in _details(item.span):
                 yield depth + 1, detail, "dim"
@@ -167,8 +174,9 @@ def _headline(node: SpanNode) -> str:
 
 
 def _details(span: SpanRecord) -> Iterator[str]:
-    for key in sorted(span.attributes):
-        yield f"{key} = {_value(span.attributes[key])}"
+    attributes = without_content(span.attributes)
+    for key in sorted(attributes):
+        yield f"{key} = {_value(attributes[key])}"
     for event in span.events:
         offset = format_duration(max(0, event.at_ns - span.start_ns))
         values = ", ".join(f"{key}={_value(event.attributes[key])}" for key in sorted(event.attributes))
@@ -188,6 +196,11 @@ def _value(value: Any) -> str:
         # One line a detail, whatever a stack trace holds.
         return value if value.isprintable() else base.dump_json(value)
     return base.dump_json(value)
+
+
+def _escaped(line: str) -> str:
+    """Return a line of what somebody wrote: it must not steer the terminal."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _first_line(text: str) -> str:
