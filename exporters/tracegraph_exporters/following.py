@@ -81,9 +81,7 @@ class Follower:
             yield from _start(row[1:], attributes)
         name = _name(row[1:], attributes)
         for event_name, at_ns, facts in json.loads(row[12]):
-            yield Point(
-                at_ns, event_name, row[1], row[2], name, *_place(attributes), None, None, None, _shown(facts)
-            )
+            yield Point(at_ns, event_name, row[1], row[2], name, *_place(attributes), None, None, None, _shown(facts))
         if (found := operation_of(row[1:], attributes)) is not None:
             yield Point(
                 row[8], f"{found[1]}.ended", row[1], row[2], found[2], *_place(attributes), found[7], found[6], row[10], {}
@@ -92,9 +90,7 @@ class Follower:
 
 def _start(row: tuple[Any, ...], attributes: dict[str, Any]) -> Iterator[Point]:
     if (found := operation_of(row, attributes)) is not None:
-        yield Point(
-            found[5], f"{found[1]}.started", row[0], row[1], found[2], *_place(attributes), None, None, None, {}
-        )
+        yield Point(found[5], f"{found[1]}.started", row[0], row[1], found[2], *_place(attributes), None, None, None, {})
 
 
 def _name(row: tuple[Any, ...], attributes: dict[str, Any]) -> str:

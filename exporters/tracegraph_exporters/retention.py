@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracegraph_exporters.base import default_path
+from tracegraph_exporters.database import max_bytes_from
 from tracegraph_exporters.durations import parse_duration
 from tracegraph_exporters.schema import open_writer
 
 __all__ = [
+    "DEFAULT_MAX_BYTES",
     "KEEP_VARIABLE",
+    "MAX_MB_VARIABLE",
     "Pruned",
     "count_drop",
     "drop_older",
@@ -25,11 +28,14 @@ __all__ = [
     "give_back_pages",
     "keep_ns_from_environment",
     "make_room",
+    "max_bytes_from_environment",
     "prune",
     "vacuum",
 ]
 
 KEEP_VARIABLE: Final = "TRACEGRAPH_TRACES_KEEP"
+MAX_MB_VARIABLE: Final = "TRACEGRAPH_TRACES_MAX_MB"
+DEFAULT_MAX_BYTES: Final = 500_000_000
 
 _SLACK: Final = 0.95
 """Down to which part of the cap the oldest traces are dropped, so that not every batch has to."""
@@ -62,6 +68,11 @@ def keep_ns_from_environment() -> int | None:
     except ValueError as error:
         _log.warning("%s: %s; traces are kept until the store is full", KEEP_VARIABLE, error)
         return None
+
+
+def max_bytes_from_environment() -> int:
+    """Return what the stored data may take, by ``$TRACEGRAPH_TRACES_MAX_MB``."""
+    return max_bytes_from(MAX_MB_VARIABLE, DEFAULT_MAX_BYTES)
 
 
 def make_room(connection: sqlite3.Connection, max_bytes: int) -> tuple[int, int]:

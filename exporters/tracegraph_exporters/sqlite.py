@@ -18,16 +18,24 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from tracegraph_exporters.base import SpanRecord, default_path, to_record
-from tracegraph_exporters.database import leave_to_parent, max_bytes_from
-from tracegraph_exporters.retention import count_drop, drop_older, free_pages, give_back_pages, keep_ns_from_environment, make_room
+from tracegraph_exporters.database import leave_to_parent
+from tracegraph_exporters.retention import (
+    DEFAULT_MAX_BYTES,
+    MAX_MB_VARIABLE,
+    count_drop,
+    drop_older,
+    free_pages,
+    give_back_pages,
+    keep_ns_from_environment,
+    make_room,
+    max_bytes_from_environment,
+)
 from tracegraph_exporters.rows import Key, delete_open, insert_ended, insert_open, take_back
 from tracegraph_exporters.schema import TraceStoreError, open_writer
 from tracegraph_exporters.writers import HEARTBEAT_S, this_process
 
 __all__ = ["DEFAULT_MAX_BYTES", "MAX_MB_VARIABLE", "SQLiteSpanExporter"]
 
-DEFAULT_MAX_BYTES: Final = 500_000_000
-MAX_MB_VARIABLE: Final = "TRACEGRAPH_TRACES_MAX_MB"
 _PRUNE_EVERY_NS: Final = 3_600 * 1_000_000_000
 """How often what is too old is looked for."""
 
@@ -56,7 +64,7 @@ class SQLiteSpanExporter(SpanExporter):
 
     def __init__(self, path: str | Path | None = None, *, max_bytes: int | None = None, keep_ns: int | None = None) -> None:
         self.path = default_path() if path is None else Path(path)
-        self.max_bytes = max_bytes_from(MAX_MB_VARIABLE, DEFAULT_MAX_BYTES) if max_bytes is None else max_bytes
+        self.max_bytes = max_bytes_from_environment() if max_bytes is None else max_bytes
         self.keep_ns = keep_ns_from_environment() if keep_ns is None else keep_ns
         self._prune_at_ns = 0
         self._connection: sqlite3.Connection | None = None

@@ -17,7 +17,7 @@ from tracegraph_exporters.store import TraceStore
 
 __all__ = ["KINDS", "OperationStats", "operation_stats"]
 
-KINDS: Final = ("graph", "node", "model", "tool", "retrieval", "memory")
+KINDS: Final[tuple[str, ...]] = ("graph", "node", "model", "tool", "retrieval", "memory")
 """In the order in which they are listed."""
 
 _SUMMED: Final = frozenset({"node", "tool", "graph"})
@@ -48,9 +48,7 @@ class OperationStats:
     unpriced: int
 
 
-def operation_stats(
-    store: TraceStore, which: TraceFilter | None = None, *, kinds: Iterable[str] = KINDS
-) -> list[OperationStats]:
+def operation_stats(store: TraceStore, which: TraceFilter | None = None, *, kinds: Iterable[str] = KINDS) -> list[OperationStats]:
     """Return the sums over the operations that ended, of the traces that *which* lets through.
 
     Each kind by total time, longest first.

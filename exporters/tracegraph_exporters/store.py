@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -120,17 +120,23 @@ class TraceStore:
             raise TraceNotFoundError(f"there is no trace {trace_id!r} in {str(self.path)!r}")
         return _summary(rows[0])
 
-    def spans(self, trace_id: str) -> list[SpanRecord]:
-        """Return a trace's spans by start time, those that have not ended too; none if there is no such trace."""
+    def spans(self, trace_id: str, span_ids: Collection[str] | None = None) -> list[SpanRecord]:
+        """Return a trace's spans by start time, those that have not ended too; none if there is no such trace.
+
+        Args:
+            trace_id: the trace's id in full.
+            span_ids: only these.
+        """
+        chosen = "" if span_ids is None else "AND span_id IN (SELECT value FROM json_each(?3))"
         rows = self.query(
             f"SELECT {_SPAN_COLUMNS}, end_ns, status, message, attributes, events, links, resource_id, scope, 0 "  # noqa: S608  # constants only
-            "FROM spans WHERE trace_id = ?1 UNION ALL "
+            f"FROM spans WHERE trace_id = ?1 {chosen} UNION ALL "
             f"SELECT {_SPAN_COLUMNS}, ?2, 'unset', NULL, attributes, events, links, resource_id, scope, 1 FROM open_spans o "
             # A forked child may have ended what its parent process has open.
-            "WHERE trace_id = ?1 AND NOT EXISTS "
+            f"WHERE trace_id = ?1 {chosen} AND NOT EXISTS "
             "(SELECT 1 FROM spans s WHERE s.trace_id = o.trace_id AND s.span_id = o.span_id) "
             "ORDER BY start_ns, end_ns DESC, span_id",
-            (trace_id, time.time_ns()),
+            (trace_id, time.time_ns(), *([] if span_ids is None else [json.dumps(list(span_ids))])),
         )
         known = {row[13] for row in rows}
         texts = {key: self.query("SELECT attributes FROM resources WHERE id = ?", (key,))[0][0] for key in known}

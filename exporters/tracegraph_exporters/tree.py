@@ -13,7 +13,7 @@ from tracegraph_exporters.content import content_lines, without_content
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-__all__ = ["SpanNode", "build_tree", "format_duration", "render_plain", "render_rich", "status_of"]
+__all__ = ["LeftOut", "SpanNode", "build_tree", "format_duration", "render_plain", "render_rich", "status_of"]
 
 _STATUS_KEYS = (base.RUN_STATUS, base.TASK_STATUS, base.CALL_STATUS)
 _ORDINARY = frozenset({"completed", "unset", "ok", "cached"})
@@ -27,16 +27,27 @@ _STYLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Children of a span that are not shown: how many, how many spans with all below them, and how many of these have errors."""
+
+    children: int
+    spans: int
+    errors: int
+
+
 @dataclass(slots=True)
 class SpanNode:
     """A span and the spans below it, by start time.
 
     ``is_orphan``: it has a parent that is not among the spans given (not ended, not stored, or elsewhere).
+    ``left_out``: what is below it besides ``children``.
     """
 
     span: SpanRecord
     is_orphan: bool = False
     children: list[SpanNode] = field(default_factory=list)
+    left_out: LeftOut | None = None
 
     def walk(self) -> Iterator[tuple[int, SpanNode]]:
         """Yield this node and all below it with their depths, as a tree is printed. No recursion: chains may be long."""
@@ -92,7 +103,9 @@ def format_duration(duration_ns: int) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def render_plain(roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50) -> str:
+def render_plain(
+    roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50
+) -> str:
     """Return the tree as indented lines without any markup.
 
     Args:
@@ -108,7 +121,9 @@ def render_plain(roots: Sequence[SpanNode], *, has_attributes: bool = False, has
     return "\n".join(lines)
 
 
-def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50) -> list[Tree]:
+def render_rich(
+    roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50
+) -> list[Tree]:
     """Return one rich tree per top node; arguments as for :func:`render_plain`."""
     from rich.text import Text
     from rich.tree import Tree
@@ -125,9 +140,7 @@ def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, has_
     return trees
 
 
-def _lines(
-    root: SpanNode, has_attributes: bool, has_content: bool, max_siblings: int | None
-) -> Iterator[tuple[int, str, str]]:
+def _lines(root: SpanNode, has_attributes: bool, has_content: bool, max_siblings: int | None) -> Iterator[tuple[int, str, str]]:
     """Yield (depth, text, style) of every line below and including *root*."""
     stack: list[tuple[int, SpanNode | str]] = [(0, root)]
     while stack:
@@ -144,8 +157,10 @@ def _lines(
                 yield depth + 1, detail, "dim"
         children = item.children
         if max_siblings is not None and len(children) > max_siblings:
-            stack.append((depth + 1, _left_out(children[max_siblings:])))
+            stack.append((depth + 1, _left_out_line(_left_out(children[max_siblings:]))))
             children = children[:max_siblings]
+        if item.left_out is not None:
+            stack.append((depth + 1, _left_out_line(item.left_out)))
         stack.extend((depth + 1, child) for child in reversed(children))
 
 
@@ -185,10 +200,13 @@ def _details(span: SpanRecord) -> Iterator[str]:
         yield f"link to trace {link.trace_id} span {link.span_id}"
 
 
-def _left_out(nodes: Sequence[SpanNode]) -> str:
+def _left_out(nodes: Sequence[SpanNode]) -> LeftOut:
     errors = sum(status_of(node.span) == "error" for node in nodes)
-    below = sum(1 for node in nodes for _ in node.walk())
-    return f"... and {len(nodes)} more ({below} spans, {errors} with errors)"
+    return LeftOut(len(nodes), sum(1 for node in nodes for _ in node.walk()), errors)
+
+
+def _left_out_line(found: LeftOut) -> str:
+    return f"... and {found.children} more ({found.spans} spans, {found.errors} with errors)"
 
 
 def _value(value: Any) -> str:
