@@ -48,7 +48,7 @@ def without_content(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def content_lines(attributes: Mapping[str, Any]) -> Iterator[str]:
     r"""Yield the content of a span as lines.
 
-    >>> message = '[{"role":"user","parts":[{"type":"text","content":"Two\nlines"}]}]'
+    >>> message = '[{"role":"user","parts":[{"type":"text","content":"Two\\nlines"}]}]'
     >>> for line in content_lines({"gen_ai.input.messages": message, "tracegraph.task.output": '{"n":1}'}):
     ...     print(line)
     user: Two
