@@ -31,12 +31,14 @@ def show_differences(first: str, second: str, *, is_json: bool) -> None:
         ids = [found_id(store, prefix) for prefix in (first, second)]
         a, b = (store.summary(trace_id) for trace_id in ids)
         pairs = compare(*(store.spans(trace_id) for trace_id in ids))
-    parted = next((pair for pair in pairs if pair.kind != "same"), None)
+    differs = next((pair for pair in pairs if pair.kind != "same"), None)
+    parted = next((pair for pair in pairs if None in (pair.a, pair.b)), None)
     if is_json:
         print_data(
             {
                 "a": asdict(a) | {"duration_ns": a.duration_ns},
                 "b": asdict(b) | {"duration_ns": b.duration_ns},
+                "differs_at": None if differs is None else pairs.index(differs),
                 "parted_at": None if parted is None else pairs.index(parted),
                 "steps": [_data(pair) for pair in pairs],
             }
@@ -47,6 +49,8 @@ def show_differences(first: str, second: str, *, is_json: bool) -> None:
     if pairs:
         print_table(_HEADINGS, [_row(pair) for pair in pairs], right={"step", "time", "time b"}, free={"a", "b"}, style=_style)
     _print_changes(pairs)
+    if differs is not None and differs is not parted:
+        print_line(f"they differ first at {_where(differs)}")
     print_line("both went the same way" if parted is None else f"they part at {_where(parted)}")
     if not any(step.values for pair in pairs for step in (pair.a, pair.b) if step is not None):
         note("no values were recorded, so only paths, statuses and times are compared (docs/content.md)")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import Final
 
 from tracegraph.cli.output import fail, local_time
 from tracegraph_exporters.durations import parse_duration
 
 __all__ = ["duration_ns", "since_ns", "time_text"]
+
+_LAST_NS: Final = 2**63 - 1
+"""The last time that the store can tell of, in the year 2262."""
 
 
 def duration_ns(option: str, text: str) -> int:
@@ -33,7 +37,7 @@ def since_ns(text: str) -> int:
         return time.time_ns() - parse_duration(text)
     except ValueError as error:
         try:
-            return int(datetime.fromisoformat(text).astimezone().timestamp() * 1e9)
+            return min(_LAST_NS, int(datetime.fromisoformat(text).astimezone().timestamp() * 1e9))
         except (ValueError, OverflowError, OSError):
             fail(f"--since: {error}; or a date and time as 2026-10-05T14:00", error)
 

@@ -46,6 +46,9 @@ def store_errors() -> Iterator[None]:
     """End the command with one line where the store cannot be used."""
     try:
         yield
+    except BrokenPipeError:
+        # Not the store's: nobody reads what the command prints.
+        raise
     except (FileNotFoundError, TraceStoreError) as error:
         fail(str(error), error)
     except (sqlite3.Error, OSError) as error:
