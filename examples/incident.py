@@ -16,7 +16,7 @@ from typing import Annotated, TypedDict
 
 from tracegraph import END, START, RetryPolicy, Send, StateGraph, interrupt
 from tracegraph.config import get_config
-from tracegraph.messages import AIMessage
+from tracegraph.messages import AIMessage, UsageMetadata
 
 
 class Ticket(TypedDict, total=False):
@@ -49,7 +49,7 @@ def ask(model: str, question: str, answer: str, tokens: tuple[int, int]) -> str:
     """Ask a scripted model; it reports the call as real models do."""
     messages = [[{"role": "user", "content": question}]]
     (call,) = get_config()["callbacks"].on_chat_model_start({"name": "scripted"}, messages, model=model, provider="openai")
-    usage = {"input_tokens": tokens[0], "output_tokens": tokens[1], "total_tokens": sum(tokens)}
+    usage = UsageMetadata(input_tokens=tokens[0], output_tokens=tokens[1], total_tokens=sum(tokens))
     call.on_llm_end(AIMessage(answer, usage_metadata=usage))
     return answer
 

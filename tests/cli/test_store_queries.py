@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Command
@@ -114,18 +116,24 @@ def test_tail_shows_another_process_and_ends_with_ctrl_c(run: Command, environme
     tail = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert tail.stdout is not None and tail.stderr is not None
     assert "waiting for the first" in tail.stderr.readline()
-    # The store is opened after the first run has made it, so what is seen is the second.
-    run("good", "--input", '{"n": 1}')
-    lines: list[str] = []
-    while not lines:
-        run("good", "--input", '{"n": 1}', "--thread", "t")
-        os.set_blocking(tail.stdout.fileno(), False)
-        lines = tail.stdout.readlines()
-    os.set_blocking(tail.stdout.fileno(), True)
-    tail.send_signal(signal.SIGINT)
-    rest, _ = tail.communicate()
+    points: list[dict[str, Any]] = []
+    has_seen_end = threading.Event()
 
-    points = [json.loads(line) for line in [*lines, *rest.splitlines()]]
+    def read() -> None:
+        for line in tail.stdout or ():
+            points.append(json.loads(line))
+            if points[-1]["point"] == "graph.ended":
+                has_seen_end.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    # The store is opened when the first run has made it, so what is seen is a later one.
+    while not has_seen_end.is_set():
+        run("good", "--input", '{"n": 1}', "--thread", "t")
+    tail.send_signal(signal.SIGINT)
+    reader.join()
+    tail.communicate()
+
     assert tail.returncode == 130
     assert {"graph.started", "node.started", "node.ended", "graph.ended"} <= {point["point"] for point in points}
     ended = next(point for point in points if point["point"] == "graph.ended")
