@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,6 +142,32 @@ def test_queries_speak_of_what_there_is() -> None:
 
     assert asked > {"gen_ai.step.name", "tracegraph.task.status", "error.type"}
     assert asked <= set(registry.ATTRIBUTES)
+
+
+def test_promql_asks_for_metrics_that_exist() -> None:
+    """As a Prometheus exporter names them, by labels that they have."""
+    known = {name.replace(".", "_") for name in registry.METRICS}
+    text = "\n".join(question.answers.get("promql", "") for question in ASKED.values())
+    metrics = set(re.findall(r"\b((?:gen_ai|tracegraph)_\w+?)(?:_seconds)?(?:_total|_count|_sum|_bucket)\b", text))
+    labels = set(re.findall(r"\b((?:gen_ai|tracegraph)_\w+)(?=[,)=!])", text))
+
+    assert len(metrics) > 8
+    assert metrics <= known
+    assert labels - known <= {name.replace(".", "_") for name in registry.ATTRIBUTES}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promql_is_understood_by_prometheus(tmp_path: Path) -> None:
+    """Each as the expression of a rule."""
+    asked = [question for question in ASKED.values() if "promql" in question.answers]
+    rules = [{"record": f"question_{question.number}", "expr": question.answers["promql"]} for question in asked]
+    file = tmp_path / "rules.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "operating", "rules": rules}]}))
+
+    checked = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, encoding="utf-8", check=False)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert f"{len(asked)} rules found" in checked.stdout
 
 
 def test_1_tokens_by_node(incident: Incident) -> None:
