@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -56,8 +57,10 @@ def operation_stats(store: TraceStore, which: TraceFilter | None = None, *, kind
     which = TraceFilter() if which is None else which
     asked = [kind for kind in KINDS if kind in set(kinds)]
     groups: dict[tuple[str, str], _Group] = {}
-    for _, rows in groupby(_operations(store, which), key=itemgetter(0)):
-        _add_trace(store, list(rows), groups)
+    # Nothing is around a call that only it is asked for.
+    has_around = not _SUMMED.isdisjoint(asked)
+    for _, rows in groupby(_operations(store, which, () if has_around else asked), key=itemgetter(0)):
+        _add_trace(store, list(rows), groups, has_around=has_around)
     found = [group.stats(kind, name) for (kind, name), group in groups.items() if kind in asked]
     return sorted(found, key=lambda s: (asked.index(s.kind), -s.total_ns, s.name))
 
@@ -95,18 +98,22 @@ def _percentile(ordered: list[int], share: float) -> int:
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def _operations(store: TraceStore, which: TraceFilter) -> Iterator[Any]:
-    """Yield the operations trace by trace, which is how they lie in the file."""
-    where = which.where()
-    chosen = f"WHERE trace_id IN (SELECT trace_id FROM traces {where})" if where else ""  # noqa: S608  # constants only
+def _operations(store: TraceStore, which: TraceFilter, kinds: Sequence[str]) -> Iterator[Any]:
+    """Yield the operations of these kinds, or all, trace by trace, which is how they lie in the file."""
+    tests = []
+    if where := which.where():
+        tests.append(f"trace_id IN (SELECT trace_id FROM traces {where})")  # noqa: S608  # constants only
+    if kinds:
+        tests.append("kind IN (SELECT value FROM json_each(:kinds))")
+    chosen = f"WHERE {' AND '.join(tests)}" if tests else ""
     return store.iterate(
         "SELECT trace_id, kind, name, span_id, parent_id, duration_ns, status, attempts, is_cached, provider, start_ns, "  # noqa: S608
         f"input_tokens, output_tokens, cache_read_tokens, cache_write_tokens FROM operations {chosen} ORDER BY trace_id",
-        which.values(time.time_ns()),
+        which.values(time.time_ns()) | {"kinds": json.dumps(list(kinds))},
     )
 
 
-def _add_trace(store: TraceStore, rows: list[Any], groups: dict[tuple[str, str], _Group]) -> None:
+def _add_trace(store: TraceStore, rows: list[Any], groups: dict[tuple[str, str], _Group], *, has_around: bool) -> None:
     calls = []
     for row in rows:
         _, kind, name, _, _, duration_ns, status, attempts, is_cached, *_ = row
@@ -124,16 +131,16 @@ def _add_trace(store: TraceStore, rows: list[Any], groups: dict[tuple[str, str],
         if row[11] is not None or row[12] is not None:
             calls.append(row)
     if calls:
-        _add_tokens(store, rows, calls, groups)
+        _add_tokens(calls, groups, _Ancestors(store, rows) if has_around else None)
 
 
-def _add_tokens(store: TraceStore, rows: list[Any], calls: list[Any], groups: dict[tuple[str, str], _Group]) -> None:
-    around = _Ancestors(store, rows)
+def _add_tokens(calls: list[Any], groups: dict[tuple[str, str], _Group], around: _Ancestors | None) -> None:
     for row in calls:
         tokens: Tokens = (row[11] or 0, row[12] or 0, row[13] or 0, row[14] or 0)
         rate = rate_of(row[9], row[2], row[10], tokens[0])
         groups["model", row[2]].bill.add(rate, tokens)
-        around.add(row[4], rate, tokens, groups)
+        if around is not None:
+            around.add(row[4], rate, tokens, groups)
 
 
 class _Ancestors:
