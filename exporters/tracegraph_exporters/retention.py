@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,8 +76,13 @@ def max_bytes_from_environment() -> int:
     return max_bytes_from(MAX_MB_VARIABLE, DEFAULT_MAX_BYTES)
 
 
-def make_room(connection: sqlite3.Connection, max_bytes: int) -> tuple[int, int]:
+def make_room(connection: sqlite3.Connection, max_bytes: int, most: int | None = None) -> tuple[int, int]:
     """Drop the traces that ended longest ago until the rest fits; those of running and just ended runs go last, but they go.
+
+    Args:
+        connection: of a writer, in a transaction.
+        max_bytes: what the rest may take.
+        most: drop no more traces than this, also if the rest does not fit then.
 
     Returns:
         How many traces and spans.
@@ -91,12 +97,14 @@ def make_room(connection: sqlite3.Connection, max_bytes: int) -> tuple[int, int]
         if total == 0:
             break
         # As many as would make it fit if all were of one size, but at most half: sizes differ.
-        count = max(1, min(total // 2, int(total * (used - target) / used)))
+        count = max(1, min(total // 2, int(total * (used - target) / used), total if most is None else most))
         oldest = connection.execute(_OLDEST, (count,)).fetchall()
         _drop(connection, oldest)
         traces += len(oldest)
         spans += sum(span_count for _, span_count in oldest)
         used = _used_bytes(connection)
+        if most is not None:
+            break
     if traces:
         count_drop(connection, "size_cap", traces, spans)
     return traces, spans
@@ -161,9 +169,11 @@ def prune(path: str | Path | None = None, *, keep_ns: int | None = None, max_byt
             traces, spans = traces + found[0], spans + found[1]
             if found[0] < _STEP:
                 break
-        if max_bytes is not None:
-            found = _in_transaction(connection, make_room, max_bytes)
+        while max_bytes is not None:
+            found = _in_transaction(connection, partial(make_room, most=_STEP), max_bytes)
             traces, spans = traces + found[0], spans + found[1]
+            if not found[0]:
+                break
         give_back_pages(connection)
         return Pruned(traces, spans, before, _pages(connection)[0] * size)
 
