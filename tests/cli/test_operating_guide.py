@@ -21,7 +21,7 @@ import pytest
 from operating_guide import LANGUAGES, commands, questions
 
 from tracegraph.telemetry.semconv import registry
-from tracegraph_exporters import TraceStore
+from tracegraph_exporters import TraceStore, TraceStoreError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
@@ -89,8 +89,8 @@ def start_hanging(environment: dict[str, str], thread: str, stack: ExitStack) ->
             with TraceStore(Path(environment["TRACEGRAPH_HOME"]) / "traces.db") as store:
                 if store.query(sql, (thread,)):
                     return process
-        except FileNotFoundError:
-            pass
+        except (FileNotFoundError, TraceStoreError):
+            pass  # it is not there yet, or has no tables yet
         # Another process writes it when it does: there is nothing to be told by.
         pause.wait(0.05)
 
