@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-__all__ = ["BUSY_TIMEOUT_S", "Layout", "leave_to_parent", "max_bytes_from", "open_writer", "version_of"]
+__all__ = ["BUSY_TIMEOUT_S", "Change", "Layout", "leave_to_parent", "max_bytes_from", "open_writer", "version_of"]
 
 BUSY_TIMEOUT_S: Final = 10.0
 
@@ -42,12 +42,16 @@ def max_bytes_from(variable: str, default: int) -> int:
         return default
 
 
+Change: TypeAlias = str | Callable[[sqlite3.Connection], None]
+"""A statement, or a function that makes changes which SQL has no words for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file is called in errors, its migrations (each a list of statements), and the error of one that cannot be used."""
+    """What a file is called in errors, its migrations (each a list of changes), and the error of one that cannot be used."""
 
     name: str
-    migrations: Sequence[Sequence[str]]
+    migrations: Sequence[Sequence[Change]]
     error: Callable[[str], Exception]
 
 
@@ -95,9 +99,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, layout: Layout) -> None
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Read again: another process may have made the tables while this one waited for the lock.
-        for statements in layout.migrations[version_of(connection, path, layout) :]:
-            for statement in statements:
-                connection.execute(statement)
+        for changes in layout.migrations[version_of(connection, path, layout) :]:
+            for change in changes:
+                connection.execute(change) if isinstance(change, str) else change(connection)
         connection.execute(f"PRAGMA user_version = {len(layout.migrations)}")
         connection.execute("COMMIT")
     except BaseException:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tracegraph_exporters.base import ABANDONED, CONVERSATION_ID, RUN_STATUS, SpanRecord, dump_json, safe_text
+from tracegraph_exporters.operations import INSERT as INSERT_OPERATION
+from tracegraph_exporters.operations import operation_of
 
 __all__ = ["Key", "delete_open", "insert_ended", "insert_open", "take_back"]
 
@@ -52,6 +54,8 @@ def insert_ended(connection: sqlite3.Connection, records: Iterable[SpanRecord]) 
         rows = [_row(record, resource_ids[id(record.resource)]) for record in group]
         # A span exported twice (a retried batch) must not count twice.
         inserted = connection.executemany(_INSERT_SPAN, rows).rowcount
+        found = (operation_of(row, record.attributes) for row, record in zip(rows, group, strict=True))
+        connection.executemany(INSERT_OPERATION, [row for row in found if row is not None])
         if inserted:
             connection.execute(_UPSERT_TRACE, _summary(trace_id, group, inserted))
         linked = {link.trace_id for record in group for link in record.links} - {trace_id}
@@ -82,6 +86,7 @@ def take_back(connection: sqlite3.Connection, keys: Iterable[Key]) -> None:
         if found is None or ABANDONED not in json.loads(found[2]):
             continue
         connection.execute("DELETE FROM spans WHERE trace_id = ? AND span_id = ?", key)
+        connection.execute("DELETE FROM operations WHERE trace_id = ? AND span_id = ?", key)
         connection.execute("UPDATE traces SET span_count = span_count - 1 WHERE trace_id = ?", key[:1])
         if found[1]:
             connection.execute(f"{_FORGET_ROOT} WHERE trace_id = ? AND root_start_ns = ?", (key[0], found[0]))

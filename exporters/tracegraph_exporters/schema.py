@@ -11,12 +11,15 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from tracegraph_exporters import database
+from tracegraph_exporters import database, operations
 
 __all__ = ["MIGRATIONS", "TraceStoreError", "open_reader", "open_writer"]
 
 _WITH_OPEN_SPANS: Final = 2
 """The first version that has the table of open spans."""
+
+_WITH_OPERATIONS: Final = 3
+"""The first version that has the table of operations."""
 
 # A span that was started and not ended yet; its row makes way for one in `spans`.
 OPEN_SPANS: Final = """
@@ -28,7 +31,7 @@ CREATE TABLE {name} (
 ) WITHOUT ROWID
 """
 
-MIGRATIONS: Final = (
+MIGRATIONS: Final[tuple[tuple[database.Change, ...], ...]] = (
     (
         "CREATE TABLE resources (id INTEGER PRIMARY KEY, attributes TEXT NOT NULL UNIQUE)",
         """
@@ -81,6 +84,7 @@ MIGRATIONS: Final = (
         OPEN_SPANS.format(name="open_spans"),
         "CREATE INDEX open_spans_by_writer ON open_spans(writer_id)",
     ),
+    (operations.CREATE.format(name="operations"), operations.fill),
 )
 
 
@@ -120,9 +124,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
         timeout=database.BUSY_TIMEOUT_S,
     )
     try:
-        if 0 < database.version_of(connection, path, LAYOUT) < _WITH_OPEN_SPANS:
+        version = database.version_of(connection, path, LAYOUT)
+        if 0 < version < _WITH_OPEN_SPANS:
             # Written by an older version and not opened for writing since: nothing in it is open.
             connection.execute(OPEN_SPANS.format(name="temp.open_spans"))
+        if 0 < version < _WITH_OPERATIONS:
+            connection.execute(operations.CREATE.format(name="temp.operations"))
+            operations.fill(connection)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()

@@ -18,24 +18,31 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from tracegraph_exporters.base import SpanRecord, default_path, to_record
-from tracegraph_exporters.database import leave_to_parent, max_bytes_from
+from tracegraph_exporters.database import leave_to_parent
+from tracegraph_exporters.retention import (
+    DEFAULT_MAX_BYTES,
+    MAX_MB_VARIABLE,
+    count_drop,
+    drop_older,
+    free_pages,
+    give_back_pages,
+    keep_ns_from_environment,
+    make_room,
+    max_bytes_from_environment,
+)
 from tracegraph_exporters.rows import Key, delete_open, insert_ended, insert_open, take_back
 from tracegraph_exporters.schema import TraceStoreError, open_writer
 from tracegraph_exporters.writers import HEARTBEAT_S, this_process
 
 __all__ = ["DEFAULT_MAX_BYTES", "MAX_MB_VARIABLE", "SQLiteSpanExporter"]
 
-DEFAULT_MAX_BYTES: Final = 500_000_000
-MAX_MB_VARIABLE: Final = "TRACEGRAPH_TRACES_MAX_MB"
-_SLACK: Final = 0.95
-"""Down to which part of the cap the oldest traces are dropped, so that not every batch has to."""
+_PRUNE_EVERY_NS: Final = 3_600 * 1_000_000_000
+"""How often what is too old is looked for."""
 
 _LOST_AFTER_NS: Final = 60 * 1_000_000_000
 """A span that ended so long ago and was never exported is not in a batch any more: its end is written from the span itself."""
 
 _log = logging.getLogger("tracegraph_exporters.sqlite")
-
-_OLDEST = "SELECT trace_id, span_count FROM traces ORDER BY trace_id IN (SELECT trace_id FROM open_spans), end_ns LIMIT ?"
 
 
 class SQLiteSpanExporter(SpanExporter):
@@ -51,11 +58,15 @@ class SQLiteSpanExporter(SpanExporter):
         path: another file.
         max_bytes: what the stored data may take; beyond it the traces that ended longest ago are dropped and
             counted. ``$TRACEGRAPH_TRACES_MAX_MB`` (millions of bytes) if None, else 500 MB.
+        keep_ns: how long traces are kept after their end, in nanoseconds; looked at every hour.
+            ``$TRACEGRAPH_TRACES_KEEP`` (such as ``30d``) if None, else as long as there is room.
     """
 
-    def __init__(self, path: str | Path | None = None, *, max_bytes: int | None = None) -> None:
+    def __init__(self, path: str | Path | None = None, *, max_bytes: int | None = None, keep_ns: int | None = None) -> None:
         self.path = default_path() if path is None else Path(path)
-        self.max_bytes = max_bytes_from(MAX_MB_VARIABLE, DEFAULT_MAX_BYTES) if max_bytes is None else max_bytes
+        self.max_bytes = max_bytes_from_environment() if max_bytes is None else max_bytes
+        self.keep_ns = keep_ns_from_environment() if keep_ns is None else keep_ns
+        self._prune_at_ns = 0
         self._connection: sqlite3.Connection | None = None
         self._lock = threading.Lock()
         self._is_shut_down = False
@@ -169,10 +180,10 @@ class SQLiteSpanExporter(SpanExporter):
                 insert_open(connection, [to_record(span) for span in opened.values()], writer_id)
             insert_ended(connection, ended)
             if self._unwritten:
-                _count_drop(connection, "export_failed", 0, self._unwritten)
-            _make_room(connection, self.max_bytes)
-            # Pages become free when traces are dropped, and now and then when the trees are rebalanced.
-            has_free_pages = _pages(connection)[1] > 0
+                count_drop(connection, "export_failed", 0, self._unwritten)
+            self._drop_expired(connection)
+            make_room(connection, self.max_bytes)
+            has_free_pages = free_pages(connection) > 0
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -183,8 +194,14 @@ class SQLiteSpanExporter(SpanExporter):
         if writer_id is not None:
             self._writer_id, self._heard_ns = writer_id, time.time_ns()
         if has_free_pages:
-            # As a script: each step of this statement gives one page back, and fetchall() steps once.
-            connection.executescript("PRAGMA incremental_vacuum")
+            give_back_pages(connection)
+
+    def _drop_expired(self, connection: sqlite3.Connection) -> None:
+        if self.keep_ns is None or (now_ns := time.time_ns()) < self._prune_at_ns:
+            return
+        dropped, _ = drop_older(connection, now_ns - self.keep_ns)
+        # There may be more than one batch of spans should wait for.
+        self._prune_at_ns = 0 if dropped else now_ns + _PRUNE_EVERY_NS
 
 
 def _key(span: ReadableSpan) -> Key:
@@ -204,47 +221,3 @@ def _announce(connection: sqlite3.Connection, writer_id: int | None) -> tuple[in
     cursor = connection.execute("INSERT INTO writers (place, pid, started, seen_ns) VALUES (?, ?, ?, ?)", row)
     assert cursor.lastrowid is not None  # an INSERT has one
     return cursor.lastrowid, True
-
-
-def _pages(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Return how many pages the file has, how many of them are free, and the size of one in bytes."""
-    names = ("page_count", "freelist_count", "page_size")
-    count, free, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
-    return count, free, size
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    count, free, size = _pages(connection)
-    return (count - free) * size
-
-
-def _make_room(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Drop the traces that ended longest ago until the rest fits; those of running and just ended runs go last, but they go."""
-    used = _used_bytes(connection)
-    if used <= max_bytes:
-        return
-    target = max_bytes * _SLACK
-    traces = spans = 0
-    while used > target:
-        total = int(connection.execute("SELECT count(*) FROM traces").fetchone()[0])
-        if total == 0:
-            break
-        # As many as would make it fit if all were of one size, but at most half: sizes differ.
-        count = max(1, min(total // 2, int(total * (used - target) / used)))
-        oldest = connection.execute(_OLDEST, (count,)).fetchall()
-        ids = [(trace_id,) for trace_id, _ in oldest]
-        connection.executemany("DELETE FROM open_spans WHERE trace_id = ?", ids)
-        connection.executemany("DELETE FROM spans WHERE trace_id = ?", ids)
-        connection.executemany("DELETE FROM links WHERE from_trace_id = ?", ids)
-        connection.executemany("DELETE FROM traces WHERE trace_id = ?", ids)
-        traces += len(oldest)
-        spans += sum(span_count for _, span_count in oldest)
-        used = _used_bytes(connection)
-    if traces:
-        _count_drop(connection, "size_cap", traces, spans)
-
-
-def _count_drop(connection: sqlite3.Connection, reason: str, traces: int, spans: int) -> None:
-    connection.execute(
-        "INSERT INTO drops (at_ns, reason, traces, spans) VALUES (?, ?, ?, ?)", (time.time_ns(), reason, traces, spans)
-    )

@@ -5,32 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tracegraph_exporters.base import EventRecord, LinkRecord, SpanRecord, default_path
+from tracegraph_exporters.filters import COLUMNS, TraceFilter
 from tracegraph_exporters.schema import TraceStoreError, open_reader
 
 __all__ = ["AmbiguousTraceError", "Drops", "TraceNotFoundError", "TraceStore", "TraceStoreError", "TraceSummary"]
 
 _HEX = frozenset("0123456789abcdef")
 
-# A trace runs as long as one of its spans does that began before every root that has ended.
-_OPEN = "FROM open_spans o WHERE o.trace_id = traces.trace_id"
-_EARLIER = f"{_OPEN} AND o.start_ns < coalesce(root_start_ns, 9223372036854775807)"
-_IS_RUNNING = f"EXISTS (SELECT 1 {_EARLIER})"
-_FAILED = "iif(run_status = 'step_limit', run_status, 'failed')"
-_ENDED = f"iif(root_status = 'error', {_FAILED}, coalesce(run_status, iif(root_status IS NULL, 'unfinished', 'completed')))"
-_STATUS = f"iif({_IS_RUNNING}, 'running', {_ENDED})"
-_NAME = f"coalesce((SELECT o.name {_EARLIER} AND o.is_local_root ORDER BY o.start_ns LIMIT 1), root_name)"
-_COLUMNS = f"""
-    trace_id, {_NAME} AS name, {_STATUS} AS status, span_count + (SELECT count(*) {_OPEN}) AS span_count, error_count,
-    iif({_IS_RUNNING}, traces.start_ns, coalesce(root_start_ns, traces.start_ns)) AS start_ns,
-    coalesce(root_end_ns, end_ns) AS end_ns, thread_id, service_name
-"""
 _SPAN_COLUMNS = "trace_id, span_id, parent_id, is_local_root, name, kind, start_ns"
 
 
@@ -105,40 +93,21 @@ class TraceStore:
         """Close the file."""
         self._connection.close()
 
-    def traces(
-        self,
-        *,
-        limit: int = 20,
-        offset: int = 0,
-        thread_id: str | None = None,
-        status: str | None = None,
-        name: str | None = None,
-        since_ns: int | None = None,
-    ) -> list[TraceSummary]:
+    def traces(self, *, limit: int = 20, offset: int = 0, **tests: Any) -> list[TraceSummary]:
         """Return traces, newest first.
 
         Args:
             limit: at most so many; a negative one means all.
             offset: leave out so many of the newest.
-            thread_id: only runs of this thread.
-            status: only traces with this :attr:`TraceSummary.status`.
-            name: only traces whose root span's name contains this text.
-            since_ns: only traces that started then or later.
+            tests: the arguments of a :class:`~tracegraph_exporters.TraceFilter`.
         """
-        tests: list[str] = []
-        values: list[Any] = []
-        for test, value in (
-            ("thread_id = ?", thread_id),
-            (f"{_STATUS} = ?", status),
-            (f"instr({_NAME}, ?) > 0", name),
-            ("traces.start_ns >= ?", since_ns),
-        ):
-            if value is not None:
-                tests.append(test)
-                values.append(value)
-        where = f"WHERE {' AND '.join(tests)}" if tests else ""
-        sql = f"SELECT {_COLUMNS} FROM traces {where} ORDER BY traces.start_ns DESC, trace_id LIMIT ? OFFSET ?"  # noqa: S608  # constants only
-        return [_summary(row) for row in self._query(sql, (*values, limit, offset))]
+        return self.find(TraceFilter(**tests), limit=limit, offset=offset)
+
+    def find(self, which: TraceFilter, *, limit: int = 20, offset: int = 0) -> list[TraceSummary]:
+        """Return the traces that a filter lets through, as :meth:`traces` does."""
+        sql = f"SELECT {COLUMNS} FROM traces {which.where()} ORDER BY traces.start_ns DESC, trace_id LIMIT :limit OFFSET :offset"  # noqa: S608  # constants only
+        values = which.values(time.time_ns()) | {"limit": limit, "offset": offset}
+        return [_summary(row) for row in self.query(sql, values)]
 
     def summary(self, trace_id: str) -> TraceSummary:
         """Return one trace's line of the list.
@@ -146,25 +115,31 @@ class TraceStore:
         Raises:
             TraceNotFoundError: there is no such trace.
         """
-        rows = self._query(f"SELECT {_COLUMNS} FROM traces WHERE trace_id = ?", (trace_id,))  # noqa: S608
+        rows = self.query(f"SELECT {COLUMNS} FROM traces WHERE trace_id = ?", (trace_id,))  # noqa: S608
         if not rows:
             raise TraceNotFoundError(f"there is no trace {trace_id!r} in {str(self.path)!r}")
         return _summary(rows[0])
 
-    def spans(self, trace_id: str) -> list[SpanRecord]:
-        """Return a trace's spans by start time, those that have not ended too; none if there is no such trace."""
-        rows = self._query(
+    def spans(self, trace_id: str, span_ids: Collection[str] | None = None) -> list[SpanRecord]:
+        """Return a trace's spans by start time, those that have not ended too; none if there is no such trace.
+
+        Args:
+            trace_id: the trace's id in full.
+            span_ids: only these.
+        """
+        chosen = "" if span_ids is None else "AND span_id IN (SELECT value FROM json_each(?3))"
+        rows = self.query(
             f"SELECT {_SPAN_COLUMNS}, end_ns, status, message, attributes, events, links, resource_id, scope, 0 "  # noqa: S608  # constants only
-            "FROM spans WHERE trace_id = ?1 UNION ALL "
+            f"FROM spans WHERE trace_id = ?1 {chosen} UNION ALL "
             f"SELECT {_SPAN_COLUMNS}, ?2, 'unset', NULL, attributes, events, links, resource_id, scope, 1 FROM open_spans o "
             # A forked child may have ended what its parent process has open.
-            "WHERE trace_id = ?1 AND NOT EXISTS "
+            f"WHERE trace_id = ?1 {chosen} AND NOT EXISTS "
             "(SELECT 1 FROM spans s WHERE s.trace_id = o.trace_id AND s.span_id = o.span_id) "
             "ORDER BY start_ns, end_ns DESC, span_id",
-            (trace_id, time.time_ns()),
+            (trace_id, time.time_ns(), *([] if span_ids is None else [json.dumps(list(span_ids))])),
         )
         known = {row[13] for row in rows}
-        texts = {key: self._query("SELECT attributes FROM resources WHERE id = ?", (key,))[0][0] for key in known}
+        texts = {key: self.query("SELECT attributes FROM resources WHERE id = ?", (key,))[0][0] for key in known}
         resources = {key: json.loads(text) for key, text in texts.items()}
         return [_record(row, resources[row[13]]) for row in rows]
 
@@ -176,10 +151,10 @@ class TraceStore:
             AmbiguousTraceError: several do.
         """
         if prefix == "latest":
-            rows = self._query("SELECT trace_id FROM traces ORDER BY start_ns DESC, trace_id LIMIT 1", ())
+            rows = self.query("SELECT trace_id FROM traces ORDER BY start_ns DESC, trace_id LIMIT 1", ())
         elif (text := prefix.lower()) and _HEX.issuperset(text):
             # A range, so that the primary key serves it; "g" sorts after every hex digit.
-            rows = self._query(
+            rows = self.query(
                 "SELECT trace_id FROM traces WHERE trace_id >= ? AND trace_id < ? ORDER BY trace_id LIMIT 6", (text, text + "g")
             )
         else:
@@ -196,16 +171,25 @@ class TraceStore:
             "SELECT from_trace_id FROM links JOIN traces ON traces.trace_id = from_trace_id "
             "WHERE to_trace_id = ? ORDER BY start_ns, from_trace_id"
         )
-        return [row[0] for row in self._query(sql, (trace_id,))]
+        return [row[0] for row in self.query(sql, (trace_id,))]
 
     def drops(self) -> list[Drops]:
         """Return what the store had to leave out, by reason; empty if it is complete."""
-        rows = self._query("SELECT reason, sum(traces), sum(spans), max(at_ns) FROM drops GROUP BY reason ORDER BY reason", ())
+        rows = self.query("SELECT reason, sum(traces), sum(spans), max(at_ns) FROM drops GROUP BY reason ORDER BY reason", ())
         return [Drops(*row) for row in rows]
 
-    def _query(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+    def query(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+        """Return the rows of a SELECT of your own; the tables are described in ``schema.py``.
+
+        Raises:
+            TraceStoreError: the file cannot be read, or it is no proper SQL.
+        """
+        return list(self.iterate(sql, values))
+
+    def iterate(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[Any]:
+        """Yield the rows that :meth:`query` returns one by one, where they may be too many to hold."""
         try:
-            return self._connection.execute(sql, values).fetchall()
+            yield from self._connection.execute(sql, values)
         except sqlite3.DatabaseError as error:
             raise TraceStoreError(f"the trace store {str(self.path)!r} cannot be read: {error}") from error
 

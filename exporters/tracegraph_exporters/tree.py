@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph_exporters import base
 from tracegraph_exporters.base import SpanRecord
+from tracegraph_exporters.content import content_lines, without_content
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-__all__ = ["SpanNode", "build_tree", "format_duration", "render_plain", "render_rich", "status_of"]
+__all__ = ["LeftOut", "SpanNode", "build_tree", "format_duration", "render_plain", "render_rich", "status_of"]
 
 _STATUS_KEYS = (base.RUN_STATUS, base.TASK_STATUS, base.CALL_STATUS)
 _ORDINARY = frozenset({"completed", "unset", "ok", "cached"})
@@ -26,16 +27,27 @@ _STYLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Children of a span that are not shown: how many, how many spans with all below them, and how many of these have errors."""
+
+    children: int
+    spans: int
+    errors: int
+
+
 @dataclass(slots=True)
 class SpanNode:
     """A span and the spans below it, by start time.
 
     ``is_orphan``: it has a parent that is not among the spans given (not ended, not stored, or elsewhere).
+    ``left_out``: what is below it besides ``children``.
     """
 
     span: SpanRecord
     is_orphan: bool = False
     children: list[SpanNode] = field(default_factory=list)
+    left_out: LeftOut | None = None
 
     def walk(self) -> Iterator[tuple[int, SpanNode]]:
         """Yield this node and all below it with their depths, as a tree is printed. No recursion: chains may be long."""
@@ -91,22 +103,27 @@ def format_duration(duration_ns: int) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def render_plain(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_siblings: int | None = 50) -> str:
+def render_plain(
+    roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50
+) -> str:
     """Return the tree as indented lines without any markup.
 
     Args:
         roots: what :func:`build_tree` returned.
         has_attributes: show attributes, events and links below each span.
+        has_content: show messages, inputs and results below each span, where there are any.
         max_siblings: of more spans below one parent only the first so many are shown, and how many are not.
     """
     lines: list[str] = []
     for root in roots:
-        for depth, line, _ in _lines(root, has_attributes, max_siblings):
+        for depth, line, _ in _lines(root, has_attributes, has_content, max_siblings):
             lines.append("  " * depth + line)
     return "\n".join(lines)
 
 
-def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_siblings: int | None = 50) -> list[Tree]:
+def render_rich(
+    roots: Sequence[SpanNode], *, has_attributes: bool = False, has_content: bool = False, max_siblings: int | None = 50
+) -> list[Tree]:
     """Return one rich tree per top node; arguments as for :func:`render_plain`."""
     from rich.text import Text
     from rich.tree import Tree
@@ -114,7 +131,7 @@ def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_
     trees: list[Tree] = []
     for root in roots:
         path: list[Tree] = []
-        for depth, line, style in _lines(root, has_attributes, max_siblings):
+        for depth, line, style in _lines(root, has_attributes, has_content, max_siblings):
             # Text, not markup: names and messages may hold brackets.
             text = Text(line, style=style, overflow="fold")
             del path[depth:]
@@ -123,7 +140,7 @@ def render_rich(roots: Sequence[SpanNode], *, has_attributes: bool = False, max_
     return trees
 
 
-def _lines(root: SpanNode, has_attributes: bool, max_siblings: int | None) -> Iterator[tuple[int, str, str]]:
+def _lines(root: SpanNode, has_attributes: bool, has_content: bool, max_siblings: int | None) -> Iterator[tuple[int, str, str]]:
     """Yield (depth, text, style) of every line below and including *root*."""
     stack: list[tuple[int, SpanNode | str]] = [(0, root)]
     while stack:
@@ -132,13 +149,18 @@ def _lines(root: SpanNode, has_attributes: bool, max_siblings: int | None) -> It
             yield depth, item, "dim"
             continue
         yield depth, _headline(item), _STYLES.get(status_of(item.span), "")
+        if has_content:
+            for line in content_lines(item.span.attributes):
+                yield depth + 1, _escaped(line), ""
         if has_attributes:
             for detail in _details(item.span):
                 yield depth + 1, detail, "dim"
         children = item.children
         if max_siblings is not None and len(children) > max_siblings:
-            stack.append((depth + 1, _left_out(children[max_siblings:])))
+            stack.append((depth + 1, _left_out_line(_left_out(children[max_siblings:]))))
             children = children[:max_siblings]
+        if item.left_out is not None:
+            stack.append((depth + 1, _left_out_line(item.left_out)))
         stack.extend((depth + 1, child) for child in reversed(children))
 
 
@@ -167,8 +189,9 @@ def _headline(node: SpanNode) -> str:
 
 
 def _details(span: SpanRecord) -> Iterator[str]:
-    for key in sorted(span.attributes):
-        yield f"{key} = {_value(span.attributes[key])}"
+    attributes = without_content(span.attributes)
+    for key in sorted(attributes):
+        yield f"{key} = {_value(attributes[key])}"
     for event in span.events:
         offset = format_duration(max(0, event.at_ns - span.start_ns))
         values = ", ".join(f"{key}={_value(event.attributes[key])}" for key in sorted(event.attributes))
@@ -177,10 +200,13 @@ def _details(span: SpanRecord) -> Iterator[str]:
         yield f"link to trace {link.trace_id} span {link.span_id}"
 
 
-def _left_out(nodes: Sequence[SpanNode]) -> str:
+def _left_out(nodes: Sequence[SpanNode]) -> LeftOut:
     errors = sum(status_of(node.span) == "error" for node in nodes)
-    below = sum(1 for node in nodes for _ in node.walk())
-    return f"... and {len(nodes)} more ({below} spans, {errors} with errors)"
+    return LeftOut(len(nodes), sum(1 for node in nodes for _ in node.walk()), errors)
+
+
+def _left_out_line(found: LeftOut) -> str:
+    return f"... and {found.children} more ({found.spans} spans, {found.errors} with errors)"
 
 
 def _value(value: Any) -> str:
@@ -188,6 +214,11 @@ def _value(value: Any) -> str:
         # One line a detail, whatever a stack trace holds.
         return value if value.isprintable() else base.dump_json(value)
     return base.dump_json(value)
+
+
+def _escaped(line: str) -> str:
+    """Return a line of what somebody wrote: it must not steer the terminal."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _first_line(text: str) -> str:

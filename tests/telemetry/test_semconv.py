@@ -10,7 +10,9 @@ from opentelemetry.semconv.attributes import code_attributes, error_attributes, 
 from opentelemetry.semconv.schemas import Schemas
 
 from tracegraph.telemetry import semconv
+from tracegraph.telemetry.semconv import registry
 from tracegraph_exporters import base
+from tracegraph_exporters.content import CONTENT
 
 CORE_MODULES = (code_attributes, error_attributes, exception_attributes, process_attributes, session_attributes)
 NAMES = {key: value for key, value in vars(semconv).items() if key.isupper() and isinstance(value, str)}
@@ -110,6 +112,25 @@ def test_exporters_know_the_same_names() -> None:
         base.TASK_ATTEMPTS: semconv.TASK_ATTEMPTS,
         base.INPUT_TOKENS: semconv.USAGE_INPUT_TOKENS,
         base.OUTPUT_TOKENS: semconv.USAGE_OUTPUT_TOKENS,
+        base.CACHE_READ_TOKENS: semconv.USAGE_CACHE_READ_INPUT_TOKENS,
+        base.CACHE_WRITE_TOKENS: semconv.USAGE_CACHE_WRITE_INPUT_TOKENS,
+        base.OPERATION_NAME: semconv.OPERATION_NAME,
+        base.WORKFLOW_NAME: semconv.WORKFLOW_NAME,
+        base.STEP_NAME: semconv.STEP_NAME,
+        base.TOOL_NAME: semconv.TOOL_NAME,
+        base.REQUEST_MODEL: semconv.REQUEST_MODEL,
+        base.RESPONSE_MODEL: semconv.RESPONSE_MODEL,
+        base.PROVIDER: semconv.PROVIDER_NAME,
+        base.RETRIEVER_NAME: semconv.RETRIEVER_NAME,
+        base.ERROR_TYPE: semconv.ERROR_TYPE,
     }
 
     assert all(ours == name for name, ours in theirs.items())
+
+
+def test_exporters_know_what_is_content() -> None:
+    """What the registry calls content is shown only where it is asked for."""
+    ours = {name for name, attribute in registry.ATTRIBUTES.items() if attribute.is_content}
+
+    assert ours
+    assert ours <= set(CONTENT)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from tracegraph.cli.output import CliError, ExitCode, RunOptions, note, one_line
+from tracegraph.cli import trace_commands
+from tracegraph.cli.options import MOST, Json, reported
+from tracegraph.cli.output import ExitCode, RunOptions, note, one_line
 from tracegraph.version import VERSION
 
 __all__ = ["app"]
@@ -46,13 +46,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_MOST = 1_000_000_000
-"""The longest list: far less than what a database takes as a LIMIT."""
-
 Target = Annotated[str, typer.Argument(metavar="FILE.py:GRAPH", help="The graph: FILE.py:name or module:name.")]
 Thread = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 At = Annotated[str | None, typer.Option(metavar="CHECKPOINT", help="A checkpoint's id, or how it begins.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[str | None, typer.Option(metavar="JSON|@FILE", help="More of the run's config.")]
 Store = Annotated[bool, typer.Option("--store/--no-store", help="Keep the trace in the embedded store.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Print the traceback of a failed run.")]
@@ -60,16 +56,6 @@ Db = Annotated[
     str | None,
     typer.Option(metavar="PATH|URL", help="The checkpoint database: a SQLite file or postgresql://...; else the user's own."),
 ]
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Turn an error that was foreseen into one line and an exit code."""
-    try:
-        yield
-    except CliError as error:
-        note(f"error: {one_line(str(error))}")
-        raise typer.Exit(error.code) from error
 
 
 def _show_version(is_asked: bool) -> None:
@@ -116,7 +102,7 @@ def run(
     """
     from tracegraph.cli.run import run_graph
 
-    with _reported():
+    with reported():
         code = run_graph(
             target,
             input_text=input_,
@@ -149,7 +135,7 @@ def resume(
     """
     from tracegraph.cli.resume import resume_thread
 
-    with _reported():
+    with reported():
         code = resume_thread(
             target,
             thread,
@@ -165,13 +151,13 @@ def resume(
 @app.command()
 def threads(
     db: Db = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_MOST, help="How many, last saved first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=MOST, help="How many, last saved first.")] = 20,
     is_json: Json = False,
 ) -> None:
     """List the threads in a checkpoint database."""
     from tracegraph.cli.threads import list_threads
 
-    with _reported():
+    with reported():
         list_threads(db, limit, is_json=is_json)
 
 
@@ -193,7 +179,7 @@ def state(
     """
     from tracegraph.cli.state import show_state
 
-    with _reported():
+    with reported():
         show_state(thread, db=db, at=at, target=target, has_history=history, has_diff=diff, is_json=is_json)
 
 
@@ -216,33 +202,13 @@ def fork(
     """
     from tracegraph.cli.fork import fork_thread
 
-    with _reported():
+    with reported():
         fork_thread(target, thread, db=db, at=at, values_text=values, as_node=as_node, to=to, is_json=is_json)
 
 
-@app.command()
-def traces(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_MOST, help="How many, newest first.")] = 20,
-    is_json: Json = False,
-) -> None:
-    """List the traces in the embedded store."""
-    from tracegraph.cli.traces import list_traces
-
-    with _reported():
-        list_traces(limit, is_json=is_json)
-
-
-@app.command()
-def trace(
-    trace_id: Annotated[str, typer.Argument(metavar="ID", help="The first digits of a trace's id, or `last`.")],
-    attributes: Annotated[bool, typer.Option("--attributes", "-a", help="Show attributes, events and links.")] = False,
-    is_json: Json = False,
-) -> None:
-    """Show one trace as a tree."""
-    from tracegraph.cli.traces import show_trace
-
-    with _reported():
-        show_trace(trace_id, has_attributes=attributes, is_json=is_json)
+for command in (trace_commands.traces, trace_commands.trace, trace_commands.stats, trace_commands.diff, trace_commands.tail):
+    app.command()(command)
+app.add_typer(trace_commands.store)
 
 
 @app.command()
@@ -258,7 +224,7 @@ def spool(
     """
     from tracegraph.cli.spool import show_spool
 
-    with _reported():
+    with reported():
         code = show_spool(send_s=send, is_json=is_json)
     raise typer.Exit(code)
 
@@ -272,7 +238,7 @@ def graph(
     """Print a graph as Mermaid text."""
     from tracegraph.cli.graph import draw_graph
 
-    with _reported():
+    with reported():
         draw_graph(target, xray=xray, is_json=is_json)
 
 
@@ -304,7 +270,7 @@ def import_langgraph(
     from tracegraph.cli.import_langgraph import ImportOptions
     from tracegraph.cli.import_langgraph import import_langgraph as import_threads
 
-    with _reported():
+    with reported():
         options = ImportOptions(thread or (), db, graph, allow or (), unknown_as_data, is_json)
         code = import_threads(database, options)
     raise typer.Exit(code)

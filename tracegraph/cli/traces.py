@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any
+import gc
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from tracegraph.cli.output import fail, has_terminal, local_time, note, print_data
+from tracegraph.cli.output import has_terminal, note, print_data
 from tracegraph.cli.tables import print_table
-from tracegraph_exporters.abandoned import close_abandoned
-from tracegraph_exporters.base import default_path
-from tracegraph_exporters.store import AmbiguousTraceError, TraceNotFoundError, TraceStore, TraceStoreError, TraceSummary
-from tracegraph_exporters.tree import build_tree, format_duration, render_plain, render_rich
+from tracegraph.cli.times import time_text
+from tracegraph.cli.trace_store import found_id, is_missing, opened_store
+from tracegraph_exporters.base import SpanRecord
+from tracegraph_exporters.content import without_content
+from tracegraph_exporters.filters import TraceFilter
+from tracegraph_exporters.folding import folded_tree
+from tracegraph_exporters.store import TraceStore, TraceSummary
+from tracegraph_exporters.tree import SpanNode, build_tree, format_duration, render_plain, render_rich
 
-__all__ = ["list_traces", "show_trace"]
+__all__ = ["Shown", "list_traces", "show_trace", "status_style"]
 
 _HEADINGS = ("trace", "started", "status", "duration", "spans", "name", "thread")
 _STYLES = {
@@ -28,96 +30,112 @@ _STYLES = {
     "unfinished": "dim",
 }
 
+_MOST_SIBLINGS: Final = 50
+"""So many spans below one are shown where a trace is folded."""
 
-def list_traces(limit: int, *, is_json: bool) -> None:
-    """Print the newest traces, one a line.
+_LONG: Final = 5_000
+"""A pipe gets everything of a trace with so many spans; what is left out for a reader's sake a program would miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What of a trace is shown: attributes with events and links, content, all spans; as a tree or JSON."""
+
+    has_attributes: bool
+    has_content: bool
+    has_all: bool
+    is_json: bool
+
+
+def list_traces(which: TraceFilter, limit: int, *, is_json: bool) -> None:
+    """Print the newest traces of those that are meant, one a line.
 
     Raises:
         CliError: the store cannot be read.
     """
-    if not default_path().exists():
+    if is_missing():
         if is_json:
             print_data([])
-        note(f"no traces yet in {str(default_path())!r}; `tracegraph run` makes some")
         return
-    with _store() as store:
-        found, drops = store.traces(limit=limit), store.drops()
+    with opened_store() as store:
+        found, drops = store.find(which, limit=limit), store.drops()
     if is_json:
         print_data([_summary(trace) for trace in found])
     elif found:
         _print_table(found)
+    elif which != TraceFilter():
+        note("no trace is like that")
     for drop in drops:
-        note(f"the store has left out {drop.spans} spans of {drop.traces} traces ({drop.reason})")
+        # What went because its time was over nobody misses.
+        if drop.reason != "expired":
+            note(f"the store has left out {drop.spans} spans of {drop.traces} traces ({drop.reason})")
 
 
-def show_trace(prefix: str, *, has_attributes: bool, is_json: bool) -> None:
+def show_trace(prefix: str, shown: Shown) -> None:
     """Print one trace as a tree.
 
     Args:
         prefix: the first digits of its id, or ``last``.
-        has_attributes: print attributes, events and links too (JSON always has them).
-        is_json: print the spans as JSON instead.
+        shown: what of it; JSON always has the attributes.
 
     Raises:
         CliError: there is no such trace, or several, or the store cannot be read.
     """
-    with _store() as store:
-        try:
-            trace_id = store.resolve("latest" if prefix == "last" else prefix)
-        except (TraceNotFoundError, AmbiguousTraceError) as error:
-            fail(str(error), error)
-        summary, spans, continued_in = store.summary(trace_id), store.spans(trace_id), store.continuations(trace_id)
-    if is_json:
-        print_data(_summary(summary) | {"continued_in": continued_in, "spans": [asdict(span) for span in spans]})
-        return
-    print(f"trace {trace_id}  {_time(summary.start_ns)}  {summary.status}  {summary.span_count} spans")
-    roots = build_tree(spans)
+    # Nothing of a trace is garbage before the command ends, and looking for it takes half the time.
+    gc.disable()
+    with opened_store() as store:
+        trace_id = found_id(store, prefix)
+        summary, continued_in = store.summary(trace_id), store.continuations(trace_id)
+        if shown.is_json:
+            spans = [_span(span, has_content=shown.has_content) for span in store.spans(trace_id)]
+            print_data(_summary(summary) | {"continued_in": continued_in, "spans": spans})
+            return
+        roots, folded = _tree(store, summary, has_all=shown.has_all)
+    more = f"  {folded} folded" if folded else ""
+    print(f"trace {trace_id}  {time_text(summary.start_ns)}  {summary.status}  {summary.span_count} spans{more}")
+    options: dict[str, Any] = {
+        "has_attributes": shown.has_attributes,
+        "has_content": shown.has_content,
+        "max_siblings": None,
+    }
     if has_terminal("stdout"):
         from rich.console import Console
 
         console = Console(highlight=False)
-        for tree in render_rich(roots, has_attributes=has_attributes):
+        for tree in render_rich(roots, **options):
             console.print(tree)
     else:
-        # A pipe gets everything: what is left out for a reader's sake a program would miss.
-        print(render_plain(roots, has_attributes=has_attributes, max_siblings=None))
+        print(render_plain(roots, **options))
+    if folded:
+        note(f"{folded} of {summary.span_count} spans are folded; --all shows them")
     for other in continued_in:
         print(f"continued in trace {other}")
 
 
-@contextmanager
-def _store() -> Iterator[TraceStore]:
-    is_current = True
-    try:
-        close_abandoned()
-    except (TraceStoreError, sqlite3.Error, OSError):
-        # Reading may well be possible all the same; where it is not, that alone is said.
-        is_current = False
-    try:
-        with TraceStore() as store:
-            if not is_current:
-                note("the trace store cannot be written: runs of processes that have died are shown as running")
-            yield store
-    except FileNotFoundError as error:
-        fail(str(error), error)
-    except TraceStoreError as error:
-        fail(str(error), error)
-    except (sqlite3.Error, OSError) as error:
-        fail(f"the trace store {str(default_path())!r} cannot be read: {error}", error)
+def _tree(store: TraceStore, summary: TraceSummary, *, has_all: bool) -> tuple[list[SpanNode], int]:
+    if has_all or not (has_terminal("stdout") or summary.span_count > _LONG):
+        return build_tree(store.spans(summary.trace_id)), 0
+    return folded_tree(store, summary.trace_id, _MOST_SIBLINGS)
+
+
+def status_style(status: str) -> str:
+    """Return how a terminal shows a trace's status."""
+    return _STYLES.get(status, "green")
+
+
+def _span(span: SpanRecord, *, has_content: bool) -> dict[str, Any]:
+    data = asdict(span)
+    return data if has_content else data | {"attributes": without_content(data["attributes"])}
 
 
 def _summary(trace: TraceSummary) -> dict[str, Any]:
     return asdict(trace) | {"duration_ns": trace.duration_ns}
 
 
-def _time(at_ns: int) -> str:
-    return local_time(datetime.fromtimestamp(at_ns / 1e9, UTC))
-
-
 def _row(trace: TraceSummary) -> tuple[str, ...]:
     return (
         trace.trace_id,
-        _time(trace.start_ns),
+        time_text(trace.start_ns),
         trace.status,
         format_duration(trace.duration_ns),
         str(trace.span_count),
@@ -135,4 +153,4 @@ def _print_table(traces: Sequence[TraceSummary]) -> None:
 
 
 def _style(heading: str, cell: str) -> str:
-    return _STYLES.get(cell, "green") if heading == "status" else ""
+    return status_style(cell) if heading == "status" else ""

@@ -17,7 +17,7 @@ from scripted_models import ScriptedModel
 from small_graphs import THREAD, State, chain, saving
 
 from tracegraph.config import get_config, get_stream_writer
-from tracegraph.events import CheckpointTask, Event, TaskPlanned
+from tracegraph.events import CheckpointTask, Event, TaskPlanned, Wait
 from tracegraph.stream.wire import to_wire, wire_schema
 from tracegraph.types import Interrupt, StreamMode, TracePolicy, interrupt
 
@@ -76,7 +76,7 @@ def sample(hint: Any) -> Any:
     if origin is tuple and inner[-1] is not Ellipsis:
         return tuple(map(sample, inner))
     kind = origin or hint
-    if kind in (TaskPlanned, CheckpointTask, Interrupt):
+    if kind in (TaskPlanned, CheckpointTask, Interrupt, Wait):
         return made(kind)
     if kind in SAMPLES:
         return SAMPLES[kind]

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from tracegraph.events import CheckpointTask, Event, TaskPlanned
+from tracegraph.events import CheckpointTask, Event, TaskPlanned, Wait
 from tracegraph.messages import AIMessageChunk, AnyMessage
 from tracegraph.stream.wire.data import CHUNK_TYPE, MESSAGE_FIRST, sent_fields
 from tracegraph.stream.wire.form import WIRE_VERSION
@@ -19,7 +19,7 @@ __all__ = ["wire_schema"]
 
 Schema: TypeAlias = dict[str, Any]
 
-_ITEMS: Final = (TaskPlanned, CheckpointTask, Interrupt)
+_ITEMS: Final = (TaskPlanned, CheckpointTask, Interrupt, Wait)
 """What events hold that has fields of its own."""
 
 _SCALARS: Final[Mapping[Any, Schema]] = {
