@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from tracegraph.telemetry.deadline import Deadline
 from tracegraph.telemetry.losses import BatchCount
 
 __all__ = ["CountingProcessor"]
 
-_FLUSH_MS: Final = 30_000
+_TIMEOUT_MS: Final = 30_000
 
 
 class CountingProcessor(BatchSpanProcessor):
@@ -41,11 +41,15 @@ class CountingProcessor(BatchSpanProcessor):
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
         """Export what waits, and have the exporter send it, if that is what it does later; within one deadline."""
-        until = time.monotonic() + (_FLUSH_MS if timeout_millis is None else timeout_millis) / 1e3
+        deadline = Deadline(_TIMEOUT_MS if timeout_millis is None else timeout_millis)
         has_flushed = super().force_flush(timeout_millis)
-        return bool(self._behind.force_flush(max(0, int((until - time.monotonic()) * 1e3)))) and has_flushed
+        return bool(self._behind.force_flush(deadline.left_ms)) and has_flushed
 
-    def shutdown(self) -> None:
-        """Export what waits; what comes later is nobody's loss."""
-        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+    def shutdown(self, timeout_millis: int = _TIMEOUT_MS) -> None:
+        """Export what waits, for so long at most; what comes later is nobody's loss."""
+        self._stop(timeout_millis)
         self._count.close()
+
+    def _stop(self, timeout_millis: int) -> None:
+        # The SDK's own shutdown() takes no time, but what it calls does.
+        self._batch_processor.shutdown(timeout_millis)

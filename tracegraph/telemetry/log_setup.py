@@ -8,7 +8,6 @@ replaced, and gets only the exporters that arguments name.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,11 +15,12 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import _logs
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
+from tracegraph.telemetry.deadline import Deadline, close_exporter
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.sinks import queue_size
@@ -33,7 +33,7 @@ __all__ = ["LogPipeline", "LogPlan"]
 
 _VARIABLE: Final = "OTEL_LOGS_EXPORTER"
 _GROUP: Final = "opentelemetry_logs_exporter"
-_FLUSH_MS: Final = 30_000
+_TIMEOUT_MS: Final = 30_000
 
 
 class _Owned:
@@ -51,7 +51,7 @@ class LogPlan:
     """The one to feed the processors; None if there is nothing to feed."""
     is_new: bool
     """It is to become the global one."""
-    processors: dict[str, LogRecordProcessor]
+    processors: dict[str, _CountingProcessor]
 
 
 class LogPipeline:
@@ -59,7 +59,7 @@ class LogPipeline:
 
     def __init__(self, given: LoggerProvider | None) -> None:
         self._given = given
-        self._processors: dict[str, LogRecordProcessor] = {}
+        self._processors: dict[str, _CountingProcessor] = {}
 
     def feeds(self, given: LoggerProvider | None) -> bool:
         """Whether it is the pipeline of that provider; of any, if none is *given*."""
@@ -84,7 +84,7 @@ class LogPipeline:
         lent = {f"exporter {id(exporter)}": exporter for exporter in exporters}
         lent = {key: exporter for key, exporter in lent.items() if key not in self._processors}
         provider, is_new = self._provider(resource, is_needed=bool(named or lent))
-        processors: dict[str, LogRecordProcessor] = {}
+        processors: dict[str, _CountingProcessor] = {}
         for name, cls in named.items():
             processors[name] = _batched_own(cls(), name)
             undo.callback(processors[name].shutdown)
@@ -122,18 +122,22 @@ class LogPipeline:
 
     def force_flush(self, timeout_ms: int) -> bool:
         """Export what is waiting; return whether all of it went out."""
-        has_flushed = True
+        deadline, has_flushed = Deadline(timeout_ms), True
         for processor in tuple(self._processors.values()):
-            has_flushed &= processor.force_flush(timeout_ms)
+            has_flushed &= processor.force_flush(deadline.left_ms)
         return has_flushed
 
-    def shutdown(self) -> None:
-        """Export what is waiting and close the exporters; records are made again once there is a provider in use."""
+    def shutdown(self, timeout_ms: int = _TIMEOUT_MS) -> None:
+        """Export what is waiting, for so long at most, and close the exporters.
+
+        Records are made again once there is a provider in use.
+        """
         if self._processors or self._given is not None:
             use_logger_provider(None, retired=_Owned.provider)
         processors, self._processors = self._processors, {}
+        deadline = Deadline(timeout_ms)
         for processor in processors.values():
-            processor.shutdown()
+            processor.shutdown(deadline.left_ms)
 
 
 def _has_application_provider() -> bool:
@@ -192,13 +196,14 @@ class _CountingProcessor(BatchLogRecordProcessor):
         self._count.put()
         super().on_emit(log_record)
 
-    def force_flush(self, timeout_millis: int = _FLUSH_MS) -> bool:
-        until = time.monotonic() + timeout_millis / 1e3
+    def force_flush(self, timeout_millis: int = _TIMEOUT_MS) -> bool:
+        deadline = Deadline(timeout_millis)
         has_flushed = super().force_flush(timeout_millis)
-        return self._counting.force_flush(max(0, int((until - time.monotonic()) * 1e3))) and has_flushed
+        return self._counting.force_flush(deadline.left_ms) and has_flushed
 
-    def shutdown(self) -> None:
-        super().shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+    def shutdown(self, timeout_millis: int = _TIMEOUT_MS) -> None:
+        # The SDK's own shutdown() takes no time, but what it calls does.
+        self._batch_processor.shutdown(timeout_millis)
         self._count.close()
 
 
@@ -209,19 +214,11 @@ class _CountingExporter(LogRecordExporter):
         self.is_released = False
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
-        self._count.take(len(batch))
-        try:
-            result = self._exporter.export(batch)
-        except BaseException:
-            self._count.fail(len(batch))
-            raise
-        if result is not LogRecordExportResult.SUCCESS:
-            self._count.fail(len(batch))
-        return result
+        return self._count.of_export(self._exporter.export, batch)
 
-    def shutdown(self) -> None:
+    def shutdown(self, timeout_millis: float = 30_000) -> None:
         if not self.is_released:
-            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's own
+            close_exporter(self._exporter, timeout_millis)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)

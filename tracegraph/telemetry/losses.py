@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple, TypeVar
 
 __all__ = ["BatchCount", "Loss", "Losses", "lost_so_far", "note_loss", "process_losses"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result", bound=Enum)
 
 
 class Loss(NamedTuple):
@@ -140,6 +144,18 @@ class BatchCount:
         """Count items that the exporter could not export."""
         if not self._is_closed:
             self._losses.note(self.when_failed, number)
+
+    def of_export(self, export: Callable[[Sequence[Item]], Result], batch: Sequence[Item]) -> Result:
+        """Hand a batch to an exporter and return its result; what it fails to export, or raises for, is counted."""
+        self.take(len(batch))
+        try:
+            result = export(batch)
+        except BaseException:
+            self.fail(len(batch))
+            raise
+        if result.name != "SUCCESS":
+            self.fail(len(batch))
+        return result
 
     def close(self) -> None:
         """Lose nothing from now on: a processor that was shut down is still called by its provider."""

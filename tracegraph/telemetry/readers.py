@@ -89,11 +89,11 @@ class Meters:
         except Exception:  # noqa: BLE001  # the SDK's way to say that a reader failed, which it has logged
             return False
 
-    def shutdown(self) -> None:
-        """Export what was measured until now, stop the readers and close the endpoint."""
+    def shutdown(self, timeout_ms: int = 30_000) -> None:
+        """Export what was measured until now, for so long at most, stop the readers and close the endpoint."""
         self.provider.is_retired = True
         with suppress(Exception):  # as above
-            self.provider.shutdown()
+            self.provider.shutdown(timeout_ms)
         self._close_endpoint()
 
     def _close_endpoint(self) -> None:

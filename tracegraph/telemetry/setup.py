@@ -30,6 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tracegraph.telemetry.deadline import Deadline
 from tracegraph.telemetry.meters import use_meter_provider
 from tracegraph.telemetry.mirroring import Events, use_events
 from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions, use_options
@@ -89,22 +90,26 @@ class Telemetry:
         self.shutdown()
 
     def force_flush(self, timeout_ms: int = 30_000) -> bool:
-        """Export what is waiting; return whether all of it went out, as far as the SDK tells: of metrics it does not."""
-        has_flushed = True
+        """Export what is waiting, all of it by one deadline; return whether it went out.
+
+        That is as far as the SDK tells: of metrics it does not.
+        """
+        deadline, has_flushed = Deadline(timeout_ms), True
         for sink in tuple(self._sinks.values()):
-            has_flushed &= sink.processor.force_flush(timeout_ms)
+            has_flushed &= sink.processor.force_flush(deadline.left_ms)
         if self._logs is not None:
-            has_flushed &= self._logs.force_flush(timeout_ms)
+            has_flushed &= self._logs.force_flush(deadline.left_ms)
         if self._meters is not None:
-            has_flushed &= self._meters.force_flush(timeout_ms)
+            has_flushed &= self._meters.force_flush(deadline.left_ms)
         if self._upload is not None:
-            has_flushed &= self._upload.flush(timeout_ms / 1e3)
+            has_flushed &= self._upload.flush(deadline.left_ms / 1e3)
         return has_flushed
 
-    def shutdown(self) -> None:
+    def shutdown(self, timeout_ms: int = 30_000) -> None:
         """Export what is waiting and close the exporters that setup() made; also done when the process ends.
 
-        A provider that setup() found or was given keeps running with its own exporters. Harmless if repeated.
+        All of it by one deadline, as far as the exporters keep to one. A provider that setup() found or was given keeps running
+        with its own exporters. Harmless if repeated.
         """
         global _active  # noqa: PLW0603  # one SDK configuration a process, as OpenTelemetry has it
         with _lock:
@@ -120,12 +125,13 @@ class Telemetry:
             sinks, self._sinks = self._sinks, {}
             logs, self._logs = self._logs, None
         atexit.unregister(self.shutdown)
+        deadline = Deadline(timeout_ms)
         for sink in sinks.values():
-            sink.processor.shutdown()
+            sink.shutdown(deadline.left_ms)
         if logs is not None:
-            logs.shutdown()
+            logs.shutdown(deadline.left_ms)
         if meters is not None:
-            meters.shutdown()
+            meters.shutdown(deadline.left_ms)
 
     def _choose_content(self, policy: ContentPolicy | None) -> None:
         """Let later runs record content as *policy* says (None: as the environment does); what waits is still uploaded."""

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
 from tracegraph.telemetry.counted_spans import CountingProcessor
+from tracegraph.telemetry.deadline import close_exporter
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
 from tracegraph.telemetry.store_sink import STORE, delay_ms, end_abandoned, store_processor
@@ -57,6 +58,13 @@ class Sink:
         if self.store_path is not None:
             end_abandoned(self.store_path)
         provider.add_span_processor(self.processor)
+
+    def shutdown(self, timeout_ms: int) -> None:
+        """Export what waits, for so long at most, and close the exporter."""
+        if isinstance(self.processor, CountingProcessor):
+            self.processor.shutdown(timeout_ms)
+        else:
+            self.processor.shutdown()
 
     def discard(self) -> None:
         """Stop what was made and never started; a lent exporter stays open."""
@@ -155,19 +163,11 @@ class _CountingExporter(SpanExporter):
         self.is_released = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self._count.take(len(spans))
-        try:
-            result = self._exporter.export(spans)
-        except BaseException:
-            self._count.fail(len(spans))
-            raise
-        if result is not SpanExportResult.SUCCESS:
-            self._count.fail(len(spans))
-        return result
+        return self._count.of_export(self._exporter.export, spans)
 
-    def shutdown(self) -> None:
+    def shutdown(self, timeout_millis: float = 30_000) -> None:
         if not self.is_released:
-            self._exporter.shutdown()
+            close_exporter(self._exporter, timeout_millis)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)

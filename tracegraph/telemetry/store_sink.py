@@ -62,6 +62,9 @@ def end_abandoned(path: Path) -> None:
 class _CountingStoreProcessor(CountingProcessor, StoreSpanProcessor):
     """Counts what it loses, and knows the open spans as well."""
 
+    def _stop(self, timeout_millis: int) -> None:  # noqa: ARG002  # writing to a file takes none to speak of
+        StoreSpanProcessor.shutdown(self)
+
 
 class _CountingStore(SQLiteSpanExporter):
     def __init__(self, path: Path, count: BatchCount) -> None:
@@ -69,15 +72,7 @@ class _CountingStore(SQLiteSpanExporter):
         self._count = count
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self._count.take(len(spans))
-        try:
-            result = super().export(spans)
-        except BaseException:
-            self._count.fail(len(spans))
-            raise
-        if result is not SpanExportResult.SUCCESS:
-            self._count.fail(len(spans))
-        return result
+        return self._count.of_export(super().export, spans)
 
 
 def delay_ms() -> float:
