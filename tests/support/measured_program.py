@@ -6,49 +6,30 @@ It says on one line of JSON where Prometheus finds its metrics and which ids its
 from __future__ import annotations
 
 import json
-import operator
 import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
+from measured_graphs import USAGE, State, agent, lose_parts
 from scripted_models import ScriptedModel
 
 from tracegraph import START, StateGraph
 from tracegraph.checkpoint.sqlite import SqliteSaver
-from tracegraph.config import get_config, get_stream_writer
+from tracegraph.config import get_config
 from tracegraph.messages import AIMessage
 from tracegraph.telemetry import TelemetryOptions, setup
-from tracegraph.types import Command, RetryPolicy, Send, interrupt
+from tracegraph.types import Command
 
 THREAD_ID = "thread-7f3a9c"
-SCRIPTED_USAGE: Any = {
-    "input_tokens": 50,
-    "output_tokens": 30,
-    "total_tokens": 80,
-    "input_token_details": {"cache_read": 20, "cache_creation": 10},
-    "output_token_details": {"reasoning": 7},
-}
-
-
-class State(TypedDict, total=False):
-    said: Annotated[list[str], operator.add]
 
 
 def think(state: State) -> State:
     """Ask a model that streams its answer, and look something up."""
     get_config()["callbacks"].on_retriever_start({"name": "docs"}, "x").on_retriever_end([])
-    model = ScriptedModel("one ", "two ", "three", usage=SCRIPTED_USAGE, model="m", provider="openai")
+    model = ScriptedModel("one ", "two ", "three", usage=USAGE, model="m", provider="openai")
     return {"said": ["".join(piece.content for piece in model.stream([]))]}
-
-
-def act(state: State) -> State:
-    """Call a tool that works and one that does not."""
-    callbacks = get_config()["callbacks"]
-    callbacks.on_tool_start({"name": "search"}, "x").on_tool_end("found")
-    callbacks.on_tool_start({"name": "divide"}, "x").on_tool_error(ZeroDivisionError("x"))
-    return {}
 
 
 def flaky(failures: Iterator[Exception]) -> Any:
@@ -62,42 +43,12 @@ def flaky(failures: Iterator[Exception]) -> Any:
     return body
 
 
-def agent(saver: SqliteSaver) -> Any:
-    """Return a graph with models, tools, retries, a fan-out, a subgraph and a question."""
-    ask = (
-        StateGraph(State).add_node("ask", lambda _: {"said": [interrupt("sure?")]}).add_edge(START, "ask").compile(name="asking")
-    )
-    graph = StateGraph(State)
-    graph.add_node("think", think)
-    graph.add_node("act", act)
-    retrying = RetryPolicy(initial_interval=0.001, jitter=False)
-    graph.add_node("flaky", flaky(iter([ConnectionError("1"), ConnectionError("2")])), retry_policy=retrying)
-    graph.add_node("asking", ask)
-    graph.add_edge(START, "think")
-    graph.add_conditional_edges("think", lambda _: [Send("act", {}), Send("flaky", {})], ["act", "flaky"])
-    graph.add_edge(["act", "flaky"], "asking")
-    return graph.compile(name="agent", checkpointer=saver)
-
-
-def lose_parts() -> None:
-    """Read a stream too late."""
-
-    def talk(state: State) -> State:
-        write = get_stream_writer()
-        for number in range(10):
-            write(number)
-        return {}
-
-    talker = StateGraph(State).add_node("talk", talk).add_edge(START, "talk").compile(name="talker")
-    list(talker.stream({"said": []}, stream_mode="custom", buffer=(1, "drop_oldest")))
-
-
 def count_tokens_as_released() -> None:
     """Let a model tell its tokens under the released conventions."""
 
     def spend(state: State) -> State:
         (run,) = get_config()["callbacks"].on_chat_model_start({"name": "fake"}, [[]], model="m", provider="openai")
-        run.on_llm_end(AIMessage("x", usage_metadata=SCRIPTED_USAGE))
+        run.on_llm_end(AIMessage("x", usage_metadata=USAGE))
         return {}
 
     setup(options=TelemetryOptions(semconv="1.41"))
@@ -118,7 +69,7 @@ def main(folder: Path) -> None:
     """Run all of it, say so, and wait."""
     handle = setup()
     with SqliteSaver.from_conn_string(str(folder / "threads.db")) as saver:
-        app = agent(saver)
+        app = agent(saver, think, flaky(iter([ConnectionError("1"), ConnectionError("2")])))
         config: Any = {"configurable": {"thread_id": THREAD_ID}}
         app.invoke({"said": []}, config, durability="sync")
         questions = [question.id for task in app.get_state(config).tasks for question in task.interrupts]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from tracegraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from tracegraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from tracegraph.telemetry import use_meter_provider, use_provider
 
 SIZE, BYTES = "tracegraph.checkpoint.size", "tracegraph.checkpoint.bytes"
 STORED = """
@@ -39,22 +37,6 @@ LONG = "é" * 3000  # two bytes each, and too long to lie in the record
 def colour(request: pytest.FixtureRequest) -> Colour:
     chosen: Colour = request.param
     return chosen
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
-
-
-@pytest.fixture
-def spans(provider: Any, recorder: Any) -> Iterator[Any]:
-    use_provider(provider)
-    yield recorder
-    use_provider(None)
 
 
 def graph(saver: Any) -> Any:

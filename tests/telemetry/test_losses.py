@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from pulling import Emitter, pulled
 from small_graphs import chain
 
 from tracegraph.graph import START, StateGraph
-from tracegraph.telemetry import semconv, use_meter_provider
+from tracegraph.telemetry import semconv
 from tracegraph.telemetry.losses import BatchCount, Loss, Losses
 
 PRELUDE = """
@@ -228,15 +227,6 @@ def test_a_closed_batch_loses_nothing() -> None:
 
 
 # --- streams ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
 
 
 @pytest.mark.parametrize("colour", [SYNC, ASYNC], ids=lambda colour: colour.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from tracegraph.checkpoint.memory import InMemorySaver
 from tracegraph.config import get_config, get_store
 from tracegraph.graph import START, StateGraph
 from tracegraph.stream.wire import to_wire
-from tracegraph.telemetry import semconv, use_meter_provider, use_provider
+from tracegraph.telemetry import semconv, use_provider
 from tracegraph.telemetry.content import ContentPolicy
 from tracegraph.types import Command, interrupt
 
@@ -31,15 +30,6 @@ CANARY = "canary-5d1e"
 DURATION = "gen_ai.client.operation.duration"
 ANN = ("users", f"ann-{CANARY}")
 """Where programs file by user."""
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
 
 
 def remembers(colour: Colour) -> Any:

@@ -17,7 +17,6 @@ from small_graphs import State, chain, parallel
 from tracegraph.config import get_config
 from tracegraph.graph import START, StateGraph
 from tracegraph.messages import AIMessage
-from tracegraph.telemetry import use_meter_provider, use_provider
 from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions, use_options
 
 TOTALS = "tracegraph.usage."
@@ -28,22 +27,6 @@ TOKEN_BUCKETS = tuple(4**power for power in range(14))
 def colour(request: pytest.FixtureRequest) -> Colour:
     chosen: Colour = request.param
     return chosen
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
-
-
-@pytest.fixture
-def spans(provider: Any, recorder: Any) -> Iterator[Any]:
-    use_provider(provider)
-    yield recorder
-    use_provider(None)
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from tracegraph.checkpoint.sqlite import SqliteSaver
 from tracegraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tracegraph.constants import ASKED
 from tracegraph.graph import START, StateGraph
-from tracegraph.telemetry import use_meter_provider, use_provider
 from tracegraph.types import Command, interrupt
 
 WAIT, WAITED = "tracegraph.interrupt.wait", "tracegraph.resumed_from.waited"
@@ -48,22 +47,6 @@ def saver(request: pytest.FixtureRequest, colour: Colour, tmp_path: Path) -> Ite
     connection = sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)
     yield (AsyncSqliteSaver if colour is ASYNC else SqliteSaver)(connection)
     connection.close()
-
-
-@pytest.fixture
-def measured() -> Iterator[Measured]:
-    made = Measured()
-    use_meter_provider(made.provider)
-    yield made
-    use_meter_provider(None)
-    made.provider.shutdown()
-
-
-@pytest.fixture
-def spans(provider: Any, recorder: Any) -> Iterator[Any]:
-    use_provider(provider)
-    yield recorder
-    use_provider(None)
 
 
 @pytest.fixture
