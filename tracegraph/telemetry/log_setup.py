@@ -1,7 +1,7 @@
 """The logger provider of :func:`tracegraph.telemetry.setup`, and where its records go. Loads the SDK.
 
 As with spans: ``OTEL_LOGS_EXPORTER`` names the exporters (``none``: none); where it is not set, records go by
-OTLP if ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or its ``_LOGS_`` form) is. The application's own provider is never
+OTLP, through the spool, if ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or its ``_LOGS_`` form) is. The application's own provider is never
 replaced, and gets only the exporters that arguments name.
 """
 

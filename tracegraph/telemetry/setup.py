@@ -5,7 +5,7 @@ Where spans go:
 - ``OTEL_TRACES_EXPORTER`` set: exactly to the exporters it names (``none``: nowhere), found as entry points;
   ``otlp`` follows ``OTEL_EXPORTER_OTLP_PROTOCOL``.
 - not set: to the embedded SQLite store, and by OTLP as well if ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or its
-  ``_TRACES_`` form) is set.
+  ``_TRACES_`` form) is set, through a spool on disk (``tracegraph_spool``) that keeps what a collector does not take yet.
 - arguments add to that: a store path, the console tree, exporters of your own.
 
 Where metrics go, if the application has set no meter provider of its own:
@@ -14,7 +14,8 @@ Where metrics go, if the application has set no meter provider of its own:
   interface unless ``OTEL_EXPORTER_PROMETHEUS_HOST`` says otherwise), another entry point's name, ``none``.
 - not set: by OTLP if ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or its ``_METRICS_`` form) is set, else nowhere, and nothing is measured.
 
-Log records go where ``OTEL_LOGS_EXPORTER`` and the OTLP variables say in the same way; there is no store for them.
+Log records go where ``OTEL_LOGS_EXPORTER`` and the OTLP variables say in the same way, through the spool too; there is no
+store for them.
 
 ``OTEL_SDK_DISABLED=true`` switches everything off; sampler, resource, limits and batching variables are the
 SDK's own.
