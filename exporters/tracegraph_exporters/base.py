@@ -20,6 +20,7 @@ HOME_VARIABLE: Final = "TRACEGRAPH_HOME"
 
 # The few attribute names that lists and trees show; a test holds them against tracegraph's own.
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
+TRACE_PART_SPAN: Final = "trace part"
 OPERATION_NAME: Final = "gen_ai.operation.name"
 WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 AGENT_NAME: Final = "gen_ai.agent.name"

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tracegraph_exporters.base import EventRecord, LinkRecord, SpanRecord, default_path
+from tracegraph_exporters.base import TRACE_PART_SPAN, EventRecord, LinkRecord, SpanRecord, default_path
 from tracegraph_exporters.filters import COLUMNS, TraceFilter
 from tracegraph_exporters.schema import TraceStoreError, open_reader
 
@@ -54,6 +54,11 @@ class TraceSummary:
     end_ns: int
     thread_id: str | None
     service_name: str | None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a further part of a run whose spans are more than one trace should have."""
+        return self.name == TRACE_PART_SPAN
 
     @property
     def duration_ns(self) -> int:
@@ -166,7 +171,7 @@ class TraceStore:
         return str(rows[0][0])
 
     def continuations(self, trace_id: str) -> list[str]:
-        """Return the ids of traces that link to this one, oldest first: the runs that resumed it."""
+        """Return the ids of traces that link to this one, oldest first: the runs that resumed it, and its own further parts."""
         sql = (
             "SELECT from_trace_id FROM links JOIN traces ON traces.trace_id = from_trace_id "
             "WHERE to_trace_id = ? ORDER BY start_ns, from_trace_id"

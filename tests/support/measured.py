@@ -8,8 +8,6 @@ from typing import Any
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from tracegraph.telemetry.semconv import METRIC_TELEMETRY_DROPPED
-
 
 @dataclass(frozen=True)
 class Point:
@@ -76,5 +74,5 @@ class Measured:
         return point
 
     def names(self) -> set[str]:
-        """Return the names of the instruments that something was recorded with; not what the process says of itself."""
-        return {point.name for point in self.all()} - {METRIC_TELEMETRY_DROPPED}
+        """Return the names of the instruments that something was recorded with."""
+        return {point.name for point in self.all()}

@@ -10,8 +10,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from spans import Trace
 
 from tracegraph.telemetry import use_provider
+from tracegraph.telemetry.losses import forget_losses
 
-__all__ = ["colour", "trace"]
+__all__ = ["colour", "no_losses_before", "trace"]
 
 
 @pytest.fixture(params=[SYNC, ASYNC], ids=lambda colour: colour.name)
@@ -19,6 +20,12 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     """The driver under test."""
     chosen: Colour = request.param
     return chosen
+
+
+@pytest.fixture(autouse=True)
+def no_losses_before() -> None:
+    """Forget what telemetry other tests lost: a process tells of it in every later measurement."""
+    forget_losses()
 
 
 @pytest.fixture

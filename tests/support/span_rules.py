@@ -177,7 +177,9 @@ def _below(span: SpanRecord, kind: SpanType, parent: SpanRecord, needs_exception
     above = span_type_of(parent.name)
     if above is None or above.id not in kind.parents:
         yield f"lies below {parent.name!r}"
-    if span.start_ns < parent.start_ns or span.end_ns > parent.end_ns:
+    # The root of a trace's part ends when the next part begins, whatever is still open below it.
+    is_inside = span.start_ns >= parent.start_ns and span.end_ns <= parent.end_ns
+    if not is_inside and parent.name != semconv.TRACE_PART_SPAN:
         after, before = (span.start_ns - parent.start_ns) / 1e6, (parent.end_ns - span.end_ns) / 1e6
         yield f"does not lie inside {parent.name!r}: starts {after} ms after it, ends {before} ms before it"
     if kind.id == semconv.ATTEMPT_SPAN and span.status == "error" and needs_exceptions:

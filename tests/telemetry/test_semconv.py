@@ -109,6 +109,7 @@ def test_exporters_know_the_same_names() -> None:
         base.SUPERSTEP: semconv.SUPERSTEP,
         base.CACHE_HIT: semconv.CACHE_HIT,
         base.ATTEMPT_NUMBER: semconv.ATTEMPT_NUMBER,
+        base.TRACE_PART_SPAN: semconv.TRACE_PART_SPAN,
         base.TASK_ATTEMPTS: semconv.TASK_ATTEMPTS,
         base.INPUT_TOKENS: semconv.USAGE_INPUT_TOKENS,
         base.OUTPUT_TOKENS: semconv.USAGE_OUTPUT_TOKENS,

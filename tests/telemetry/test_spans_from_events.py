@@ -12,7 +12,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from tracegraph import events as e
 from tracegraph.errors import GraphInterrupt, GraphRecursionError, ParentCommand
-from tracegraph.telemetry import semconv, spans
+from tracegraph.telemetry import semconv
+from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions, use_options
 from tracegraph.telemetry.spans import SpanObserver
 from tracegraph.types import Command, Interrupt
 
@@ -107,20 +108,21 @@ def test_superstep_with_a_span_is_the_parent_of_its_tasks(provider: TracerProvid
     assert (step["tracegraph.checkpoint.parent_id"], step["tracegraph.checkpoint.id"]) == ("cp-0", "cp-1")
 
 
-def test_trace_beyond_its_budget_has_no_more_superstep_spans(
-    provider: TracerProvider, recorder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trace_beyond_its_budget_has_no_more_superstep_spans(provider: TracerProvider, recorder: Any) -> None:
     """Supersteps give way first, since the tasks' spans say the step too; the root says how many did."""
-    monkeypatch.setattr(spans, "SPAN_BUDGET", 4)
-    s = Script(provider)
-    for number in (1, 2, 3, 4):
+    use_options(TelemetryOptions(span_budget=20))
+    try:
+        s = Script(provider)
+    finally:
+        use_options(DEFAULT_OPTIONS)
+    for number in range(1, 13):
         s.send(s.step(number, has_span=True), s.task("a", step=number), s.task_ended("a"), s.step_ended(number))
     s.send(s.run_ended())
 
     parents = [recorder.parent_of(span).name for span in recorder.named("run_step a")]
-    assert parents == ["superstep", "superstep", "invoke_workflow", "invoke_workflow"]
-    assert [span.attributes["tracegraph.superstep"] for span in recorder.named("run_step a")] == [1, 2, 3, 4]
-    assert recorder.one("invoke_workflow").attributes["tracegraph.supersteps.collapsed"] == 2
+    assert parents == ["superstep"] * 9 + ["trace part"] * 3
+    assert [span.attributes["tracegraph.superstep"] for span in recorder.named("run_step a")] == list(range(1, 13))
+    assert recorder.one("invoke_workflow").attributes["tracegraph.supersteps.collapsed"] == 3
 
 
 def test_hidden_task_has_no_span(provider: TracerProvider, recorder: Any) -> None:

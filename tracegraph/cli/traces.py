@@ -72,7 +72,7 @@ def list_traces(which: TraceFilter, limit: int, *, is_json: bool) -> None:
 
 
 def show_trace(prefix: str, shown: Shown) -> None:
-    """Print one trace as a tree.
+    """Print one trace as a tree, and the further ones that a large run goes on in.
 
     Args:
         prefix: the first digits of its id, or ``last``.
@@ -85,14 +85,25 @@ def show_trace(prefix: str, shown: Shown) -> None:
     gc.disable()
     with opened_store() as store:
         trace_id = found_id(store, prefix)
-        summary, continued_in = store.summary(trace_id), store.continuations(trace_id)
+        summary = store.summary(trace_id)
+        linked = [store.summary(other) for other in store.continuations(trace_id)]
         if shown.is_json:
             spans = [_span(span, has_content=shown.has_content) for span in store.spans(trace_id)]
-            print_data(_summary(summary) | {"continued_in": continued_in, "spans": spans})
+            ids = {"parts": [part.trace_id for part in linked if part.is_part], "spans": spans}
+            print_data(_summary(summary) | {"continued_in": [other.trace_id for other in linked if not other.is_part]} | ids)
             return
-        roots, folded = _tree(store, summary, has_all=shown.has_all)
+        _print_tree(store, summary, shown, "trace")
+        for number, part in enumerate([other for other in linked if other.is_part], start=2):
+            _print_tree(store, part, shown, f"part {number}: trace")
+    for other in linked:
+        if not other.is_part:
+            print(f"continued in trace {other.trace_id}")
+
+
+def _print_tree(store: TraceStore, summary: TraceSummary, shown: Shown, heading: str) -> None:
+    roots, folded = _tree(store, summary, has_all=shown.has_all)
     more = f"  {folded} folded" if folded else ""
-    print(f"trace {trace_id}  {time_text(summary.start_ns)}  {summary.status}  {summary.span_count} spans{more}")
+    print(f"{heading} {summary.trace_id}  {time_text(summary.start_ns)}  {summary.status}  {summary.span_count} spans{more}")
     options: dict[str, Any] = {
         "has_attributes": shown.has_attributes,
         "has_content": shown.has_content,
@@ -108,8 +119,6 @@ def show_trace(prefix: str, shown: Shown) -> None:
         print(render_plain(roots, **options))
     if folded:
         note(f"{folded} of {summary.span_count} spans are folded; --all shows them")
-    for other in continued_in:
-        print(f"continued in trace {other}")
 
 
 def _tree(store: TraceStore, summary: TraceSummary, *, has_all: bool) -> tuple[list[SpanNode], int]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
-__all__ = ["BatchCount", "Loss", "Losses", "lost_so_far", "note_loss", "process_losses"]
+__all__ = ["BatchCount", "Loss", "Losses", "forget_losses", "lost_so_far", "note_loss", "process_losses"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result", bound=Enum)
@@ -89,8 +89,15 @@ class Losses:
 
 
 _process: Final = Losses()
+
+
+def forget_losses() -> None:
+    """Begin to count the process's losses anew, as a forked child does."""
+    _process.forget()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_process.forget)
+    os.register_at_fork(after_in_child=forget_losses)
 
 
 class BatchCount:

@@ -48,10 +48,12 @@ def end_all(ends: Iterable[End], at_ns: int | None) -> None:
 class TaskRecord:
     """An open task span, the open span of its current attempt, and what its code has started."""
 
-    __slots__ = ("_made", "attempt", "calls", "children", "span")
+    __slots__ = ("_made", "attempt", "calls", "children", "part", "span")
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, part: int = 1) -> None:
         self.span = span
+        self.part = part
+        """In which part of the run's trace it is."""
         self.attempt: Span | None = None
         self.calls: dict[UUID, Call] | None = None
         self.children: list[UUID] | None = None
@@ -139,6 +141,7 @@ class RunRecord:
         "last_task_end_ns",
         "lookups",
         "nodes",
+        "part",
         "puts",
         "saved_by_superstep",
         "span",
@@ -148,8 +151,12 @@ class RunRecord:
         "thread_id",
     )
 
-    def __init__(self, span: Span, context: Context, started: RunStarted, graph_nodes: GraphNodes | None = None) -> None:
+    def __init__(
+        self, span: Span, context: Context, started: RunStarted, graph_nodes: GraphNodes | None = None, part: int = 1
+    ) -> None:
         self.span = span
+        self.part = part
+        """In which part of the trace its tasks are."""
         self.context = context
         self.step_context = context
         self.superstep: Span | None = None
@@ -175,6 +182,11 @@ class RunRecord:
         self.ended: dict[str, SpanContext] = {}
         self.ended_before: dict[str, SpanContext] = {}
         self.last_task_end_ns = 0
+
+    def move_to(self, part: int, context: Context) -> None:
+        """Let what starts from now on be below the root of another part of the trace, *context*."""
+        self.part = part
+        self.context = self.step_context = context
 
     def names_of(self, node: str) -> NodeNames:
         """Return what *node*'s spans have in common."""

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import time_ns
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from opentelemetry.context import Context, attach, get_current
-from opentelemetry.trace import Link, Span, Tracer, get_current_span, set_span_in_context
+from opentelemetry.trace import Link, Tracer, get_current_span, set_span_in_context
 
 from tracegraph import events
 from tracegraph.events import AttemptStarted, Event, TaskStarted, kinds
@@ -42,18 +42,16 @@ from tracegraph.telemetry.open_spans import Attributes, End, RunRecord, TaskReco
 from tracegraph.telemetry.openinference import GraphNodes
 from tracegraph.telemetry.options import TelemetryOptions, current_options
 from tracegraph.telemetry.run_usage import RunUsage
-from tracegraph.telemetry.span_lookup import SpanLookup
+from tracegraph.telemetry.superstep_spans import SuperstepSpans
+from tracegraph.telemetry.trace_parts import TraceParts
 
 if TYPE_CHECKING:
     from tracegraph.telemetry.content.recorder import ContentRecorder
 
-__all__ = ["SPAN_BUDGET", "SpanObserver"]
-
-SPAN_BUDGET: Final = 5_000
-"""Task and superstep spans a trace may have before supersteps get none any more: backends cut or lose larger traces."""
+__all__ = ["SpanObserver"]
 
 
-class SpanObserver(SpanLookup):
+class SpanObserver(SuperstepSpans):
     """Observes one root run and the runs nested in it.
 
     ``observe`` is called under the Hub's lock, by whichever thread publishes; ``scope`` and ``traceparent``
@@ -83,16 +81,13 @@ class SpanObserver(SpanLookup):
         content: ContentRecorder | None = None,
     ) -> None:
         self._content = content
-        self._tracer = tracer
         self._options = options
-        super().__init__(root, started.run_id)
+        parts = TraceParts(tracer, root.span, started, options.span_budget)
+        super().__init__(root, started.run_id, tracer, parts)
         self._root_id = started.run_id
-        self._trace_id = root.span.get_span_context().trace_id
         self._failed_observers: tuple[str, ...] = ()
         self.usage = RunUsage()
         """What calls of models and tools come to, in the whole tree."""
-        self._count = 0
-        self._collapsed = 0
 
     @classmethod
     def open(
@@ -122,11 +117,6 @@ class SpanObserver(SpanLookup):
         if run is not None and task is not None:
             attach(task.context(run))
 
-    @property
-    def collapsed(self) -> int:
-        """How many superstep spans the trace had no room for."""
-        return self._collapsed
-
     def close(self, at_ns: int | None = None, *, status: str = "abandoned") -> None:
         """End whatever is still open. Harmless after RunEnded, so a driver may call it on every way out."""
         if self._runs:
@@ -144,8 +134,11 @@ class SpanObserver(SpanLookup):
         around = parent.graph_nodes if parent is not None else None
         nodes = None if self._root.graph_nodes is None else GraphNodes.of(event, around)
         context = self._context_below(parent, task)
+        self._parts.add()
         span = start_run_span(event, self._tracer, context, self._options)
-        run = self._runs[event.run_id] = RunRecord(span, set_span_in_context(span, context), event, nodes)
+        run = self._runs[event.run_id] = RunRecord(
+            span, set_span_in_context(span, context), event, nodes, (task or parent or self._root).part
+        )
         if task is not None:
             task.children = [*(task.children or ()), event.run_id]
         if self._content is not None:
@@ -162,8 +155,8 @@ class SpanObserver(SpanLookup):
                 run.span.set_attribute(semconv.STREAM_DROPPED, event.dropped)
             if run is self._root and (totals := self.usage.attributes()):
                 run.span.set_attributes(totals)
-            if self._collapsed and run is self._root:
-                run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self._collapsed)
+            if self.collapsed and run is self._root:
+                run.span.set_attribute(semconv.SUPERSTEPS_COLLAPSED, self.collapsed)
             if event.status in {"failed", "step_limit"} and is_failure(event.error):
                 mark_failed(run.span, event.error, event.at_ns)
             if self._content is not None:
@@ -183,6 +176,8 @@ class SpanObserver(SpanLookup):
         for task in run.tasks.values():
             yield from self._ends_of_children(task, below)
         yield from run.ends_below(below)
+        if run is self._root:
+            yield from self._parts.ends(status)
         yield run.span, semconv.RUN_STATUS, status
 
     def _ends_of_children(self, task: TaskRecord, status: str) -> Iterator[End]:
@@ -197,7 +192,7 @@ class SpanObserver(SpanLookup):
         """
         ambient = get_current_span()
         run = run or self._root
-        if ambient is not run.span and ambient.get_span_context().trace_id == self._trace_id:
+        if ambient is not run.span and ambient.get_span_context().trace_id in self._parts.trace_ids:
             return get_current()
         return run.context if task is None else task.context(run)
 
@@ -223,78 +218,6 @@ class SpanObserver(SpanLookup):
             self._failed_observers += (event.observer,)
             self._root.span.set_attribute(semconv.OBSERVERS_FAILED, self._failed_observers)
 
-    # -- supersteps and checkpoints
-
-    def _superstep_started(self, event: events.SuperstepStarted) -> None:
-        if (run := self._runs.get(event.run_id)) is None:
-            return
-        if (left := run.leave_superstep()) is not None:
-            end_all([(left, semconv.SUPERSTEP_STATUS, "stopped")], event.at_ns)
-        span = None
-        if event.has_span and self._count >= SPAN_BUDGET:
-            self._collapsed += 1
-        elif event.has_span:
-            self._count += 1
-            attributes: Attributes = {semconv.SUPERSTEP: event.step, semconv.SUPERSTEP_TASKS: len(event.tasks), **run.base}
-            if event.checkpoint_id is not None:
-                attributes[semconv.CHECKPOINT_PARENT_ID] = event.checkpoint_id
-            span = self._tracer.start_span(semconv.SUPERSTEP_SPAN, run.context, attributes=attributes, start_time=event.at_ns)
-        run.enter_superstep(span)
-
-    def _superstep_ended(self, event: events.SuperstepEnded) -> None:
-        run = self._runs.get(event.run_id)
-        if run is None or (span := run.leave_superstep()) is None:
-            return
-        if not run.hold_superstep(span, event):
-            self._end_superstep(run, span, event, event.at_ns)
-
-    def _end_superstep(self, run: RunRecord, span: Span, event: events.SuperstepEnded, at_ns: int) -> None:
-        try:
-            if event.checkpoint_id is not None:
-                span.set_attribute(semconv.CHECKPOINT_ID, event.checkpoint_id)
-            if event.status == "completed" and run.last_task_end_ns:
-                span.set_attribute(semconv.SUPERSTEP_COMMIT_MS, (at_ns - run.last_task_end_ns) / 1e6)
-        finally:
-            end_all([(span, semconv.SUPERSTEP_STATUS, event.status)], at_ns)
-
-    def _checkpoint_started(self, event: events.CheckpointStarted) -> None:
-        if (run := self._runs.get(event.run_id)) is None:
-            return
-        if run.superstep is not None:
-            run.superstep.set_attribute(semconv.CHECKPOINT_ID, event.checkpoint_id)
-        if not event.does_io:
-            return
-        attributes: Attributes = {
-            semconv.CHECKPOINT_ID: event.checkpoint_id,
-            semconv.CHECKPOINT_SOURCE: event.source,
-            semconv.CHECKPOINT_CHANGED: len(event.changed),
-            semconv.SUPERSTEP: event.step,
-            **run.base,
-        }
-        if event.parent_id is not None:
-            attributes[semconv.CHECKPOINT_PARENT_ID] = event.parent_id
-        context = run.context
-        if event.is_awaited and run.superstep is not None:
-            context, run.saved_by_superstep = run.step_context, event.checkpoint_id
-        run.puts[event.checkpoint_id] = self._tracer.start_span(
-            semconv.CHECKPOINT_PUT_SPAN, context, attributes=attributes, start_time=event.at_ns
-        )
-
-    def _checkpoint_saved(self, event: events.CheckpointSaved) -> None:
-        run = self._runs.get(event.run_id)
-        if run is None or (span := run.puts.pop(event.checkpoint_id, None)) is None:
-            return
-        try:
-            if event.written_bytes is not None:
-                span.set_attribute(semconv.CHECKPOINT_BYTES, event.written_bytes)
-            if is_failure(event.error):
-                mark_failed(span, event.error, event.at_ns)
-        finally:
-            span.end(event.at_ns)
-            # A superstep's end is announced before the save that it waits for, and its span lasts until that is done.
-            if (held := run.release_superstep(event.checkpoint_id)) is not None:
-                self._end_superstep(run, *held, event.at_ns)
-
     # -- tasks and attempts
 
     def _task_started(self, event: TaskStarted) -> None:
@@ -303,7 +226,8 @@ class SpanObserver(SpanLookup):
             return
         if event.task_id in run.tasks:  # an abandoned body started the same nested task before
             end_all(self._ends_of_task(run, event.task_id, "abandoned"), event.at_ns)
-        self._count += 1
+        caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
+        context = self._room_for_task(run, caller, event.at_ns)
         names = run.names_of(event.name)
         attributes = names.of(event)
         if run.graph_nodes is not None:
@@ -315,12 +239,19 @@ class SpanObserver(SpanLookup):
                 links = (Link(producer, {semconv.LINK_KIND: "producer"}),)
         if run.lookups and (hit := run.lookups.pop(event.task_id, None)) is not None:
             attributes[semconv.CACHE_HIT] = hit
-        caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
-        context = run.step_context if caller is None else caller.context(run)
         span = self._tracer.start_span(names.span_name, context, attributes=attributes, links=links, start_time=event.at_ns)
-        run.tasks[event.task_id] = TaskRecord(span)
+        run.tasks[event.task_id] = TaskRecord(span, self._parts.number)
         if self._content is not None:
             self._content.task_started(event, span)
+
+    def _room_for_task(self, run: RunRecord, caller: TaskRecord | None, at_ns: int) -> Context:
+        """Return the parent context of a task that starts, in a new part of the trace if this one is full."""
+        parts = self._parts
+        parts.turn(at_ns)
+        parts.add()
+        if run.part != parts.number:
+            run.move_to(parts.number, parts.context(run.context))
+        return run.step_context if caller is None or caller.part != parts.number else caller.context(run)
 
     def _task_ended(self, event: events.TaskEnded) -> None:
         run = self._runs.get(event.run_id)
@@ -350,7 +281,7 @@ class SpanObserver(SpanLookup):
         names = run.names_of(event.name)
         attributes = names.of_cached(event)
         caller = run.tasks.get(event.caller_id) if event.caller_id is not None else None
-        context = run.step_context if caller is None else caller.context(run)
+        context = self._room_for_task(run, caller, event.at_ns)
         span = self._tracer.start_span(names.span_name, context, attributes=attributes, start_time=event.at_ns)
         try:
             if self._content is not None:
@@ -375,6 +306,7 @@ class SpanObserver(SpanLookup):
         if run is None or task is None:
             return
         end_all(task.ends_below("abandoned"), event.at_ns)
+        self._parts.add()
         attributes: Attributes = {semconv.ATTEMPT_NUMBER: event.attempt, **run.base}
         task.attempt = self._tracer.start_span(
             semconv.ATTEMPT_SPAN, task.context(run), attributes=attributes, start_time=event.at_ns
@@ -428,6 +360,7 @@ class SpanObserver(SpanLookup):
         calls = owner.calls = owner.calls or {}
         caller = calls.get(event.parent_call_id) if event.parent_call_id is not None else None
         context = self._context_below(run, task) if caller is None else caller.context(run.context)
+        self._parts.add()
         call = calls[event.call_id] = Call.open(event, self._tracer, context, run.thread_id, self._options)
         if self._content is not None:
             self._content.call_started(event, call.span)
@@ -450,15 +383,15 @@ class SpanObserver(SpanLookup):
     handlers: ClassVar[dict[type[Event], Callable[[SpanObserver, Any], None]]] = {
         events.RunStarted: _run_started,
         events.RunEnded: _run_ended,
-        events.SuperstepStarted: _superstep_started,
-        events.SuperstepEnded: _superstep_ended,
+        events.SuperstepStarted: SuperstepSpans.superstep_started,
+        events.SuperstepEnded: SuperstepSpans.superstep_ended,
         events.TaskStarted: _task_started,
         events.TaskEnded: _task_ended,
         events.AttemptStarted: _attempt_started,
         events.AttemptEnded: _attempt_ended,
         events.CacheLooked: _cache_looked,
-        events.CheckpointStarted: _checkpoint_started,
-        events.CheckpointSaved: _checkpoint_saved,
+        events.CheckpointStarted: SuperstepSpans.checkpoint_started,
+        events.CheckpointSaved: SuperstepSpans.checkpoint_saved,
         events.Interrupted: _marked,
         events.Resumed: _marked,
         events.ErrorHandled: _error_handled,

@@ -171,6 +171,9 @@ _SUPERSTEP: Final = (
     _ours(names.SUPERSTEP_COMMIT_MS, "double", "From the end of its last task to its own: apply, and an awaited save.", "ms"),
     _ours(names.SUPERSTEP_STATUS, "string", "Whether its writes were applied.", values=("completed", "stopped")),
     _ours(names.SUPERSTEPS_COLLAPSED, "int", "How many supersteps got no span, as the trace was large already.", "{superstep}"),
+    _ours(names.TRACE_PART, "int", "Which part of a large run's spans this trace has, from 2."),
+    _ours(names.TRACE_PARTS, "int", "In how many traces a large run's spans are.", "{trace}"),
+    _ours(names.TRACE_CONTINUED_IN, "string", "The id of the trace with the next part of a large run's spans."),
     _ours(names.CHECKPOINT_ID, "string", "The checkpoint's id."),
     _ours(names.CHECKPOINT_PARENT_ID, "string", "Id of the checkpoint before it."),
     _ours(names.CHECKPOINT_NS, "string", "Where the graph stands among nested ones; empty at the root."),
@@ -199,7 +202,7 @@ _TASK: Final = (
     _ours(names.IGNORED_REPORT, "string", "What came too late to count."),
     _ours(names.RETRY_DELAY_S, "double", "How long until the next try.", "s"),
     _ours(names.CACHE_HIT, "boolean", "Whether the node cache had its result; absent if it was not asked."),
-    _ours(names.LINK_KIND, "string", "On a link: what it leads to.", values=("producer", "resumed")),
+    _ours(names.LINK_KIND, "string", "On a link: what it leads to.", values=("producer", "resumed", "run", "part")),
 )
 
 _CALL: Final = (

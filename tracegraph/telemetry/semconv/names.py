@@ -33,6 +33,7 @@ DELETE_MEMORY_STORE: Final = "delete_memory_store"
 SUPERSTEP_SPAN: Final = "superstep"
 ATTEMPT_SPAN: Final = "attempt"
 CHECKPOINT_PUT_SPAN: Final = "checkpoint put"
+TRACE_PART_SPAN: Final = "trace part"
 
 # Stable names of the core conventions.
 ERROR_TYPE: Final = "error.type"
@@ -121,6 +122,13 @@ SUPERSTEP_COMMIT_MS: Final = "tracegraph.superstep.commit_ms"
 SUPERSTEP_STATUS: Final = "tracegraph.superstep.status"
 SUPERSTEPS_COLLAPSED: Final = "tracegraph.supersteps.collapsed"
 """On the root run: how many superstep spans the budget of the trace left no room for."""
+
+TRACE_PART: Final = "tracegraph.trace.part"
+"""On the root of a further trace of a large run: which part of it that is, from 2."""
+TRACE_PARTS: Final = "tracegraph.trace.parts"
+"""On the root run: in how many traces its spans are."""
+TRACE_CONTINUED_IN: Final = "tracegraph.trace.continued_in"
+"""On the root of a part: the id of the trace that the next one is."""
 
 CHECKPOINT_ID: Final = "tracegraph.checkpoint.id"
 CHECKPOINT_PARENT_ID: Final = "tracegraph.checkpoint.parent_id"

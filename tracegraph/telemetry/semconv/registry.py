@@ -3,7 +3,7 @@
 >>> ATTRIBUTES["tracegraph.superstep.commit_ms"].unit
 'ms'
 >>> SPANS["run_step"].parents
-('invoke_workflow', 'superstep', 'run_step', 'attempt')
+('invoke_workflow', 'trace part', 'superstep', 'run_step', 'attempt')
 >>> [use.attribute for use in SPANS["chat"].attributes if use.level == "required"]
 ['gen_ai.operation.name', 'gen_ai.provider.name']
 """

@@ -99,13 +99,14 @@ _RUN: Final = SpanType(
         *when("it has tags", names.RUN_TAGS),
         *when("it is the root and an observer raised", names.OBSERVERS_FAILED),
         *when("it is the root and the trace is large", names.SUPERSTEPS_COLLAPSED),
+        *when("it is the root and its spans are in several traces", names.TRACE_PARTS, names.TRACE_CONTINUED_IN),
         *when("a reader's buffer dropped parts", names.STREAM_DROPPED),
         *_FAILED,
         *_ANY_SPAN,
         *opt_in(names.RUN_INPUT, names.RUN_OUTPUT, names.UPLOADS_DROPPED),
         *_CAPTURED,
     ),
-    parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+    parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
     events=(
         names.RUN_INTERRUPTED_EVENT,
         names.RUN_RESUMED_EVENT,
@@ -117,6 +118,24 @@ _RUN: Final = SpanType(
     links=("resumed",),
     status=names.RUN_STATUS,
     failures=("failed", "step_limit"),
+)
+
+_TRACE_PART: Final = SpanType(
+    id=names.TRACE_PART_SPAN,
+    subject="",
+    kinds=("INTERNAL",),
+    description="The root of a further trace of a run with more spans than one should have; the run's own span is in the first.",
+    source="tracegraph",
+    attributes=(
+        *required(names.RUN_ID, names.TRACE_PART),
+        *when("the graph has a name", names.WORKFLOW_NAME),
+        *_ON_A_THREAD,
+        *when("another part follows", names.TRACE_CONTINUED_IN),
+        *when("it is the last part", names.RUN_STATUS),
+        *_ANY_SPAN,
+    ),
+    parents=(ANY_PARENT,),
+    links=("run", "part"),
 )
 
 _SUPERSTEP: Final = SpanType(
@@ -132,7 +151,7 @@ _SUPERSTEP: Final = SpanType(
         *recommended(names.SUPERSTEP_COMMIT_MS),
         *_ANY_SPAN,
     ),
-    parents=(names.INVOKE_WORKFLOW,),
+    parents=(names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN),
     status=names.SUPERSTEP_STATUS,
 )
 
@@ -158,7 +177,7 @@ _TASK: Final = SpanType(
         *opt_in(names.TASK_INPUT, names.TASK_OUTPUT),
         *_CAPTURED,
     ),
-    parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN, names.RUN_STEP, names.ATTEMPT_SPAN),
+    parents=(names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, names.SUPERSTEP_SPAN, names.RUN_STEP, names.ATTEMPT_SPAN),
     events=(names.TASK_RETRY_EVENT, names.EXCEPTION_EVENT),
     links=("producer",),
     status=names.TASK_STATUS,
@@ -197,7 +216,7 @@ _PUT: Final = SpanType(
         *_FAILED,
         *_ANY_SPAN,
     ),
-    parents=(names.INVOKE_WORKFLOW, names.SUPERSTEP_SPAN),
+    parents=(names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, names.SUPERSTEP_SPAN),
     events=(names.EXCEPTION_EVENT,),
 )
 
@@ -209,7 +228,7 @@ _CALLS: Final = (
         description="A call of a chat model. Where its model is not known, its class stands in the span's name.",
         source="genai",
         attributes=_MODEL_CALL,
-        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
         events=(names.FIRST_CHUNK_EVENT, names.EXCEPTION_EVENT),
     ),
     SpanType(
@@ -219,7 +238,7 @@ _CALLS: Final = (
         description="The same of a model that takes a text.",
         source="genai",
         attributes=_MODEL_CALL,
-        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
         events=(names.FIRST_CHUNK_EVENT, names.EXCEPTION_EVENT),
     ),
     SpanType(
@@ -238,7 +257,7 @@ _CALLS: Final = (
             *opt_in(names.TOOL_CALL_ARGUMENTS, names.TOOL_CALL_RESULT),
             *_CAPTURED,
         ),
-        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
         events=(names.EXCEPTION_EVENT,),
     ),
     SpanType(
@@ -257,7 +276,7 @@ _CALLS: Final = (
             *opt_in(names.RETRIEVAL_QUERY_TEXT, names.RETRIEVAL_DOCUMENTS),
             *_CAPTURED,
         ),
-        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
         events=(names.EXCEPTION_EVENT,),
     ),
 )
@@ -282,7 +301,7 @@ def _memory(operation: str, description: str) -> SpanType:
             *opt_in(names.MEMORY_QUERY_TEXT, names.MEMORY_RECORDS),
             *_CAPTURED,
         ),
-        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, *_RUN_CODE),
+        parents=(ANY_PARENT, names.INVOKE_WORKFLOW, names.TRACE_PART_SPAN, *_RUN_CODE),
         events=(names.EXCEPTION_EVENT,),
     )
 
@@ -297,4 +316,4 @@ _MEMORY: Final = (
     _memory(names.DELETE_MEMORY_STORE, "A store of memories being deleted."),
 )
 
-SPANS: Final = (_RUN, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS, *_MEMORY)
+SPANS: Final = (_RUN, _TRACE_PART, _SUPERSTEP, _TASK, _ATTEMPT, _PUT, *_CALLS, *_MEMORY)
