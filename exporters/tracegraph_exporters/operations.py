@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracegraph_exporters import base
+from tracegraph_exporters.bulk import insert_rows
 
 __all__ = ["CREATE", "INSERT", "KINDS", "fill", "operation_of"]
 
@@ -55,7 +56,7 @@ CREATE TABLE {name} (
 ) WITHOUT ROWID
 """
 
-INSERT: Final = "INSERT OR IGNORE INTO operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT: Final = "INSERT OR IGNORE INTO operations"
 
 _BATCH: Final = 10_000
 
@@ -98,7 +99,7 @@ def fill(connection: sqlite3.Connection) -> None:
     spans = connection.execute(sql)
     while rows := spans.fetchmany(_BATCH):
         found = (operation_of(row, json.loads(row[9])) for row in rows)
-        connection.executemany(INSERT, [row for row in found if row is not None])
+        insert_rows(connection, INSERT, [row for row in found if row is not None])
 
 
 def _text(value: Any) -> str | None:

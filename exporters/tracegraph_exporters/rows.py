@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tracegraph_exporters.base import ABANDONED, CONVERSATION_ID, RUN_STATUS, SpanRecord, dump_json, safe_text
+from tracegraph_exporters.bulk import existing, insert_rows
 from tracegraph_exporters.operations import INSERT as INSERT_OPERATION
 from tracegraph_exporters.operations import operation_of
 
@@ -16,13 +17,7 @@ __all__ = ["Key", "delete_open", "insert_ended", "insert_open", "take_back"]
 Key = tuple[str, str]
 """A span: its trace's id and its own."""
 
-_INSERT_SPAN = "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_OPEN = "INSERT OR REPLACE INTO open_spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UPSERT_TRACE = """
-INSERT INTO traces VALUES (
-    :trace_id, :start_ns, :end_ns, :span_count, :error_count, :root_start_ns, :root_end_ns, :root_name, :root_status,
-    :run_start_ns, :run_status, :thread_id, :service_name
-)
 ON CONFLICT (trace_id) DO UPDATE SET
     start_ns = min(start_ns, excluded.start_ns), end_ns = max(end_ns, excluded.end_ns),
     span_count = span_count + excluded.span_count, error_count = error_count + excluded.error_count,
@@ -37,39 +32,44 @@ ON CONFLICT (trace_id) DO UPDATE SET
     run="excluded.run_start_ns < coalesce(run_start_ns, 9223372036854775807)",
 )
 _UPSERT_OPEN_TRACE = """
-INSERT INTO traces (trace_id, start_ns, end_ns, span_count, error_count, thread_id, service_name)
-VALUES (:trace_id, :start_ns, :start_ns, 0, 0, :thread_id, :service_name)
 ON CONFLICT (trace_id) DO UPDATE SET
     start_ns = min(start_ns, excluded.start_ns),
     thread_id = coalesce(thread_id, excluded.thread_id), service_name = coalesce(service_name, excluded.service_name)
 """
 _FORGET_ROOT = "UPDATE traces SET root_start_ns = NULL, root_end_ns = NULL, root_name = NULL, root_status = NULL"
 _FORGET_RUN = "UPDATE traces SET run_start_ns = NULL, run_status = NULL"
-_OPEN_TRACE_NAMES: Final = ("trace_id", "start_ns", "thread_id", "service_name")
+_OPEN_TRACE_NAMES: Final = ("trace_id", "start_ns", "start_ns", "span_count", "error_count", "thread_id", "service_name")
 
 
 def insert_ended(connection: sqlite3.Connection, records: Iterable[SpanRecord]) -> None:
     """Write spans that ended and bring their traces' lines up to date; one that is there already changes nothing."""
-    for trace_id, group, resource_ids in _by_trace(connection, records):
-        rows = [_row(record, resource_ids[id(record.resource)]) for record in group]
-        # A span exported twice (a retried batch) must not count twice.
-        inserted = connection.executemany(_INSERT_SPAN, rows).rowcount
-        found = (operation_of(row, record.attributes) for row, record in zip(rows, group, strict=True))
-        connection.executemany(INSERT_OPERATION, [row for row in found if row is not None])
-        if inserted:
-            connection.execute(_UPSERT_TRACE, _summary(trace_id, group, inserted))
-        linked = {link.trace_id for record in group for link in record.links} - {trace_id}
-        connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?)", [(to, trace_id) for to in linked])
+    by_key = {(record.trace_id, record.span_id): record for record in records}
+    # A span exported twice (a retried batch) must not count twice.
+    for key in existing(connection, "spans", "trace_id, span_id", list(by_key)):
+        del by_key[key]
+    new = list(by_key.values())
+    resource_ids = _resource_ids(connection, new)
+    rows = [_row(record, resource_ids[id(record.resource)]) for record in new]
+    insert_rows(connection, "INSERT INTO spans", rows)
+    found = (operation_of(row, record.attributes) for row, record in zip(rows, new, strict=True))
+    insert_rows(connection, INSERT_OPERATION, [row for row in found if row is not None])
+    summaries = [tuple(_summary(trace_id, group).values()) for trace_id, group in _by_trace(new).items()]
+    insert_rows(connection, "INSERT INTO traces", summaries, _UPSERT_TRACE)
+    linked = {(link.trace_id, record.trace_id) for record in new for link in record.links if link.trace_id != record.trace_id}
+    insert_rows(connection, "INSERT OR IGNORE INTO links", list(linked))
 
 
 def insert_open(connection: sqlite3.Connection, records: Iterable[SpanRecord], writer_id: int) -> None:
     """Write spans that have not ended, and a line for each trace that has none yet."""
-    for trace_id, group, resource_ids in _by_trace(connection, records):
-        rows = (_row(record, resource_ids[id(record.resource)]) for record in group)
-        # Without what only an end brings: when, the status and its message.
-        connection.executemany(_INSERT_OPEN, [(*row[:7], *row[10:], writer_id) for row in rows])
-        summary = _summary(trace_id, group, 0)
-        connection.execute(_UPSERT_OPEN_TRACE, {name: summary[name] for name in _OPEN_TRACE_NAMES})
+    spans = list(records)
+    resource_ids = _resource_ids(connection, spans)
+    rows = [_row(record, resource_ids[id(record.resource)]) for record in spans]
+    # Without what only an end brings: when, the status and its message.
+    insert_rows(connection, "INSERT OR REPLACE INTO open_spans", [(*row[:7], *row[10:], writer_id) for row in rows])
+    summaries = [_summary(trace_id, group) | {"span_count": 0, "error_count": 0} for trace_id, group in _by_trace(spans).items()]
+    lines = [tuple(summary[name] for name in _OPEN_TRACE_NAMES) for summary in summaries]
+    columns = "(trace_id, start_ns, end_ns, span_count, error_count, thread_id, service_name)"
+    insert_rows(connection, f"INSERT INTO traces {columns}", lines, _UPSERT_OPEN_TRACE)
 
 
 def delete_open(connection: sqlite3.Connection, keys: Iterable[Key]) -> None:
@@ -93,19 +93,20 @@ def take_back(connection: sqlite3.Connection, keys: Iterable[Key]) -> None:
         connection.execute(f"{_FORGET_RUN} WHERE trace_id = ? AND run_start_ns = ?", (key[0], found[0]))
 
 
-def _by_trace(
-    connection: sqlite3.Connection, records: Iterable[SpanRecord]
-) -> Iterator[tuple[str, list[SpanRecord], Mapping[int, int]]]:
-    """Yield the records of one trace after the other, and the row of each resource by the identity of the resource."""
+def _by_trace(records: Iterable[SpanRecord]) -> dict[str, list[SpanRecord]]:
     by_trace: dict[str, list[SpanRecord]] = {}
     for record in records:
         by_trace.setdefault(record.trace_id, []).append(record)
-    resource_ids: dict[int, int] = {}
-    for trace_id, group in by_trace.items():
-        for record in group:
-            if id(record.resource) not in resource_ids:
-                resource_ids[id(record.resource)] = _resource_id(connection, record)
-        yield trace_id, group, resource_ids
+    return by_trace
+
+
+def _resource_ids(connection: sqlite3.Connection, records: Iterable[SpanRecord]) -> dict[int, int]:
+    """Return the row of each resource by the resource's identity."""
+    found: dict[int, int] = {}
+    for record in records:
+        if id(record.resource) not in found:
+            found[id(record.resource)] = _resource_id(connection, record)
+    return found
 
 
 def _resource_id(connection: sqlite3.Connection, record: SpanRecord) -> int:
@@ -134,7 +135,8 @@ def _row(record: SpanRecord, resource_id: int) -> tuple[Any, ...]:
     )
 
 
-def _summary(trace_id: str, group: list[SpanRecord], inserted: int) -> dict[str, Any]:
+def _summary(trace_id: str, group: list[SpanRecord]) -> dict[str, Any]:
+    """Return the line of a trace, as far as these spans of it tell; in the order of the table's columns."""
     by_start = sorted(group, key=lambda r: r.start_ns)
     root = next((r for r in by_start if r.is_local_root), None)
     # Also of what is no run of ours: a request that was being answered, say.
@@ -145,7 +147,7 @@ def _summary(trace_id: str, group: list[SpanRecord], inserted: int) -> dict[str,
         "trace_id": trace_id,
         "start_ns": by_start[0].start_ns,
         "end_ns": max(r.end_ns for r in group),
-        "span_count": inserted,
+        "span_count": len(group),
         "error_count": sum(r.status == "error" for r in group),
         "root_start_ns": root and root.start_ns,
         "root_end_ns": root and root.end_ns,

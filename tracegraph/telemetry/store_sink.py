@@ -27,6 +27,8 @@ STORE: Final = "tracegraph_sqlite"
 _DELAY_MS: Final = 1_000.0
 """How much a crash may cost the local store; the SDK's 5 s is meant for a network."""
 
+_BATCH_SIZE: Final = 2_048
+
 _log = logging.getLogger("tracegraph.telemetry")
 
 
@@ -44,6 +46,7 @@ def store_processor(path: Path, *, max_queue_size: int) -> StoreSpanProcessor:
             open_delay_s=delay / 1e3,
             max_queue_size=max_queue_size,
             schedule_delay_millis=delay,
+            max_export_batch_size=_batch_size(max_queue_size),
         )
     except BaseException:
         count.close()
@@ -73,6 +76,11 @@ class _CountingStore(SQLiteSpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return self._count.of_export(super().export, spans)
+
+
+def _batch_size(max_queue_size: int) -> int | None:
+    """Return how many spans are written at once: many, as each transaction takes its time; None where a variable says."""
+    return None if "OTEL_BSP_MAX_EXPORT_BATCH_SIZE" in os.environ else min(_BATCH_SIZE, max_queue_size)
 
 
 def delay_ms() -> float:
