@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID, uuid4
 
 from tracegraph.cli.lines import Lines
@@ -24,8 +24,11 @@ from tracegraph.errors import GraphDrained, InvalidInputError
 from tracegraph.pregel import Pregel
 from tracegraph.runtime import RunControl
 from tracegraph.telemetry import continue_trace, setup
-from tracegraph.telemetry.semconv import RUN_ID
+from tracegraph.telemetry.semconv import RUN_ID, TRACE_PART
 from tracegraph_exporters.store import TraceStore, TraceStoreError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExportResult
 
 __all__ = ["Ended", "Outcome", "Trace", "needs_async", "run_config", "run_traced", "thread_of"]
 
@@ -68,10 +71,14 @@ class _TraceFinder:
         self._run_id = str(run_id)
         self.trace_id: str | None = None
 
-    def export(self, spans: Sequence[Any]) -> None:
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
         for span in spans:
-            if span.attributes and span.attributes.get(RUN_ID) == self._run_id:
+            # Not where a large run goes on: whoever has its own trace finds the further parts.
+            if span.attributes and span.attributes.get(RUN_ID) == self._run_id and TRACE_PART not in span.attributes:
                 self.trace_id = f"{span.context.trace_id:032x}"
+        return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the exporter interface
         return True
