@@ -55,7 +55,7 @@ def trace(provider: TracerProvider, recorder: Any) -> dict[str, SpanRecord]:
 
 
 def test_right_spans_pass(trace: dict[str, SpanRecord]) -> None:
-    """Every kind of span without a complaint, but two: a `text_completion` is a `chat`, and large runs have tests of their own."""
+    """Every kind of span but two without a complaint: a `text_completion` is a `chat`, and large runs have tests of their own."""
     assert trace.keys() | {"text_completion", semconv.TRACE_PART_SPAN} == SPANS.keys()
     assert all_problems(trace.values()) == []
 
