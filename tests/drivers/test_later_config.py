@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -58,3 +60,23 @@ def test_what_is_changed_stays_changed() -> None:
     config["tags"] = ["yours"]
     assert config.pop("metadata") == {"n": 1}
     assert config == {"tags": ["yours"]}
+
+
+def test_a_thread_that_looks_while_another_makes_the_items_finds_them_too() -> None:
+    is_making, may_end = threading.Event(), threading.Event()
+
+    def make() -> dict[str, object]:
+        if not is_making.is_set():
+            is_making.set()
+            assert may_end.wait(30)
+        return {"tags": ["mine"]}
+
+    config = LaterConfig(make)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(config.get, "tags")
+        assert is_making.wait(30)
+        try:
+            assert config.get("tags") == ["mine"]
+        finally:
+            may_end.set()
+        assert first.result(30) == ["mine"]

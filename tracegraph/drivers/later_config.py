@@ -30,9 +30,14 @@ class LaterConfig(dict[str, Any]):
 
     def fill(self) -> None:
         """Make the items, once."""
-        make, self._make = self._make, None
-        if make is not None:
-            dict.update(self, make())
+        make = self._make
+        if make is None:
+            return
+        made = make()
+        # Only now: another thread that looks meanwhile makes them too, rather than find none.
+        if self._make is not None:
+            dict.update(self, made)
+            self._make = None
 
 
 _LOOKS_OR_CHANGES: Final = (
