@@ -71,8 +71,9 @@ class TailSpanProcessor(SpanProcessor):
     What starts is told to *behind* at once, so that a store knows of running work. Of a trace that is not kept it is told
     through its method ``discard(spans)``, if it has one.
 
-    A trace may have several local roots in one process, where a remote caller is the parent: each decides for the spans that
-    ended before it, and what one keeps is kept from then on. Spans that wait are in memory: a killed process loses them.
+    A trace may have several local roots in one process, where a remote caller is the parent. What one of them keeps is kept
+    from then on; nothing is dropped before the last one that is open has ended. Spans that wait are in memory: a killed
+    process loses them.
 
     Args:
         behind: a processor, such as a batch.
@@ -95,9 +96,13 @@ class TailSpanProcessor(SpanProcessor):
         self._count = 0
         self._kept: OrderedDict[int, bool] = OrderedDict()
         """Decisions of the last traces."""
+        self._open_roots: OrderedDict[int, int] = OrderedDict()
+        """How many local roots of a trace are open."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Tell of a span that has started."""
+        if _is_root(span):
+            self._open(span.context.trace_id)
         self._behind.on_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -106,7 +111,8 @@ class TailSpanProcessor(SpanProcessor):
         ready: list[ReadableSpan] = []
         dropped: list[ReadableSpan] = []
         with self._lock:
-            is_root = span.parent is None or span.parent.is_remote
+            is_root = _is_root(span)
+            is_last = is_root and self._close(trace_id)
             decided = self._kept.get(trace_id)
             if decided or (decided is not None and not is_root):
                 (ready if decided else dropped).append(span)
@@ -114,9 +120,9 @@ class TailSpanProcessor(SpanProcessor):
                 waiting = self._waiting.setdefault(trace_id, [])
                 waiting.append(span)
                 self._count += 1
-                if is_root:
+                is_kept = is_root and self._sampling.keeps(span, waiting)
+                if is_kept or is_last:
                     self._take(trace_id)
-                    is_kept = self._sampling.keeps(span, waiting)
                     self._remember(trace_id, is_kept=is_kept)
                     (ready if is_kept else dropped).extend(waiting)
                 elif self._count > self._sampling.max_spans:
@@ -128,6 +134,22 @@ class TailSpanProcessor(SpanProcessor):
             self._behind.on_end(one)
         if dropped and self._discard is not None:
             self._discard(dropped)
+
+    def _open(self, trace_id: int) -> None:
+        """Count a local root; what an earlier one of its trace has not kept may yet be a reason of this one."""
+        with self._lock:
+            self._open_roots[trace_id] = self._open_roots.get(trace_id, 0) + 1
+            if len(self._open_roots) > _REMEMBERED:
+                self._open_roots.popitem(last=False)
+            if self._kept.get(trace_id) is False:
+                del self._kept[trace_id]
+
+    def _close(self, trace_id: int) -> bool:
+        """Return whether no other local root of the trace is open. The lock is held."""
+        left = self._open_roots.pop(trace_id, 1) - 1
+        if left > 0:
+            self._open_roots[trace_id] = left
+        return left <= 0
 
     def _take(self, trace_id: int) -> list[ReadableSpan]:
         taken = self._waiting.pop(trace_id)
@@ -153,3 +175,7 @@ class TailSpanProcessor(SpanProcessor):
         for span in waiting:
             self._behind.on_end(span)
         self._behind.shutdown()
+
+
+def _is_root(span: ReadableSpan) -> bool:
+    return span.parent is None or span.parent.is_remote

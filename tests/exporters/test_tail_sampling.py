@@ -103,6 +103,27 @@ def test_a_span_of_a_remote_caller_is_a_root_here(maker: Any, behind: Behind) ->
     assert behind.kept == ["failed request"]
 
 
+@pytest.mark.parametrize("is_open_together", [False, True])
+def test_another_request_of_the_same_caller_does_not_drop_what_failed(
+    maker: Any, behind: Behind, *, is_open_together: bool
+) -> None:
+    sampled(maker, behind)
+    remote = NonRecordingSpan(SpanContext(0x1234, 0x5678, is_remote=True, trace_flags=TraceFlags(1)))
+    first = maker.start("fine", remote)
+    if not is_open_together:
+        maker.end(first)
+    second = maker.start("request", remote)
+    if is_open_together:
+        maker.end(first)
+    failed = maker.start("failed", second)
+    failed.set_status(StatusCode.ERROR)
+    maker.end(failed)
+    maker.end(second)
+
+    assert behind.kept[-2:] == ["failed", "request"]
+    assert ("fine" in behind.kept) is is_open_together
+
+
 def test_what_waits_is_bounded_and_kept_rather_than_lost(maker: Any, behind: Behind) -> None:
     sampled(maker, behind, max_spans=10)
     root = maker.start("long")
