@@ -28,6 +28,9 @@ _RETRYABLE: Final = frozenset(
         grpc.StatusCode.PERMISSION_DENIED,
     }
 )
+_BAD_HEADERS: Final = "Invalid metadata"
+"""What the client itself says of headers that cannot be sent: nothing of the data, which a corrected process can send."""
+
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _OPTIONS: Final = (("grpc.enable_retries", 0),)
 """The waiting is ours: a retry inside the channel would not know that the process is about to end."""
@@ -88,7 +91,7 @@ def _meaning(error: Any) -> Answer:
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         # One code for two things: a receiver that is busy says when to come back, one that finds the message too large cannot.
         return Answer("later", text, wait_s=wait_s) if wait_s is not None else Answer("too_large", text)
-    if code in _RETRYABLE:
+    if code in _RETRYABLE or (code is grpc.StatusCode.INTERNAL and error.details() == _BAD_HEADERS):
         return Answer("later", text, wait_s=wait_s)
     return Answer("refused", text)
 

@@ -51,13 +51,22 @@ class HttpTransport:
                 # A POST that is redirected becomes a GET, and would be answered by a page.
                 allow_redirects=False,
             )
-        except (requests.RequestException, OSError) as error:
-            return Answer("later", f"{type(error).__name__}: {error}")
+        except (requests.RequestException, OSError, ValueError) as error:
+            return Answer("later", f"{type(error).__name__}: {_reason(error)}")
         return _meaning(response, destination)
 
     def close(self) -> None:
         """Drop the connection."""
         self._session.close()
+
+
+def _reason(error: Exception) -> object:
+    """Return what went wrong, without the URL and the headers: these texts are logged, and those may hold keys."""
+    if isinstance(error, ValueError):
+        return "the endpoint or a header is not valid"
+    cause = error.args[0] if error.args else ""
+    # What urllib3 says of retries quotes the path; its reason is what the network said.
+    return getattr(cause, "reason", None) or cause
 
 
 def _meaning(response: Any, destination: Destination) -> Answer:

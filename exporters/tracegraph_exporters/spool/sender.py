@@ -108,17 +108,20 @@ class Sender:
     def _run(self) -> None:
         # An instrumented HTTP client would make spans of this, which would be sent, which would make spans.
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        transport = self._make_transport()
+        transport: Transport | None = None
         try:
             while self._wait_for_work():
                 try:
+                    if transport is None:
+                        transport = self._make_transport()
                     self._empty(transport)
                 except Exception as error:  # noqa: BLE001  # whatever it is, this thread must not end: nobody else sends
                     self._report("the spool %s cannot be emptied: %s: %s", self._queue.path, type(error).__name__, error)
                     self._pause(delay_s(self._count_failure(), None))
                     self._has_work = True
         finally:
-            transport.close()
+            if transport is not None:
+                transport.close()
 
     def _wait_for_work(self) -> bool:
         with self._changed:

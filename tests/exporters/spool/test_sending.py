@@ -198,3 +198,46 @@ def test_log_records_are_spooled_too(receiver: GrpcReceiver, inbox: Inbox, spool
     assert spooled.force_flush()
     provider.shutdown()
     assert inbox.records == ["line 0", "line 1", "line 2"]
+
+
+@pytest.mark.parametrize("header", ["secret\n", "secret\u2026"])
+@pytest.mark.parametrize("path", ["", "?key=secret"])
+def test_a_key_that_cannot_be_sent_is_not_logged_and_costs_no_spans(
+    exporter: Any, maker: Any, receiver: Any, caplog: pytest.LogCaptureFixture, header: str, path: str
+) -> None:
+    spooled = exporter(headers={"api-key": header}, endpoint=receiver.endpoint("traces") + path)
+    with caplog.at_level(logging.INFO, "tracegraph_exporters.spool"):
+        spooled.export(maker.run("run", steps=0))
+        assert not spooled.force_flush(300)
+        spooled.shutdown()
+
+    assert [(one.items, spooled.queue.losses()) for one in spooled.queue.backlog()] == [(1, [])]
+    assert caplog.records
+    assert "secret" not in caplog.text
+
+
+def test_an_outage_is_told_of_without_the_key_in_the_address(exporter: Any, maker: Any, caplog: pytest.LogCaptureFixture) -> None:
+    spooled = exporter(endpoint="http://127.0.0.1:9/v1/traces?key=secret", protocol="http/protobuf")
+    spooled.export(maker.run("run", steps=0))
+    spooled.shutdown()
+
+    assert "refused" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_connection_that_cannot_be_made_is_tried_again(
+    exporter: Any, maker: Any, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, failures = SpoolSpanExporter._connect, iter([ImportError("half an upgrade")])
+
+    def connect_late(self: SpoolSpanExporter) -> Any:
+        for failure in failures:
+            raise failure
+        return connect(self)
+
+    monkeypatch.setattr(SpoolSpanExporter, "_connect", connect_late)
+    spooled = exporter()
+    spooled.export(maker.run("run", steps=0))
+
+    assert spooled.force_flush()
+    assert inbox.names == ["run"]
