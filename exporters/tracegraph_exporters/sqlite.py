@@ -40,7 +40,7 @@ _PRUNE_EVERY_NS: Final = 3_600 * 1_000_000_000
 """How often what is too old is looked for."""
 
 _LOST_AFTER_NS: Final = 60 * 1_000_000_000
-"""A span that ended so long ago and was never exported is not in a batch any more: its end is written from the span itself."""
+"""What ended so long ago, its trace too, and was never exported is in no batch any more: its end is written from the span."""
 
 _log = logging.getLogger("tracegraph_exporters.sqlite")
 
@@ -107,8 +107,7 @@ class SQLiteSpanExporter(SpanExporter):
             # Seen under the lock: what ends from now on is exported, and its row removed, after this.
             opened = {_key(span): span for span in spans if span.end_time is None}
             now_ns = time.time_ns()
-            known = ((key, span.end_time or now_ns, span) for key, span in self._open.items())
-            lost = [span for key, at_ns, span in known if at_ns < now_ns - _LOST_AFTER_NS and key not in self._discarded]
+            lost = self._lost(now_ns)
             is_due = bool(self._open) and now_ns - self._heard_ns >= HEARTBEAT_S * 1_000_000_000
             if not (opened or lost or is_due or self._discarded):
                 return True
@@ -148,6 +147,14 @@ class SQLiteSpanExporter(SpanExporter):
         if self._connection is not None:
             leave_to_parent(self._connection)
             self._connection = None
+
+    def _lost(self, now_ns: int) -> list[ReadableSpan]:
+        """Return the spans whose end no batch brings any more; none of a trace that goes on: a tail sampler may hold it."""
+        last: dict[str, int] = {}
+        for (trace_id, _), span in self._open.items():
+            last[trace_id] = max(last.get(trace_id, 0), span.end_time or now_ns)
+        before_ns = now_ns - _LOST_AFTER_NS
+        return [span for key, span in self._open.items() if last[key[0]] < before_ns and key not in self._discarded]
 
     def _try_to_write(self, ended: Sequence[SpanRecord], opened: Mapping[Key, ReadableSpan] | None = None) -> bool:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,25 @@ def test_the_store_shows_what_runs_and_forgets_what_is_not_kept(maker: Any, tmp_
         assert processor.force_flush()
         assert connection.execute(count).fetchone() == (0, 0)
     connection.close()
+    processor.shutdown()
+
+
+def test_the_store_takes_no_span_for_lost_that_waits_for_a_long_runs_decision(
+    maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracegraph_exporters.sqlite._LOST_AFTER_NS", 0)
+    path = tmp_path / "traces.db"
+    processor = sampled(maker, StoreSpanProcessor(SQLiteSpanExporter(path), open_delay_s=60))
+    root = maker.start("run")
+    child = maker.start("step", root)
+    assert processor.force_flush()
+    maker.end(child)
+    assert processor.force_flush()
+    maker.end(root)
+    assert processor.force_flush()
+    with closing(sqlite3.connect(path)) as connection:
+        count = "SELECT (SELECT count(*) FROM open_spans), (SELECT count(*) FROM spans)"
+        assert connection.execute(count).fetchone() == (0, 0)
     processor.shutdown()
 
 
