@@ -60,6 +60,7 @@ class _Spooled:
         self._is_shut_down = False
         self._has_logged = False
         self._on_loss = on_loss
+        _made[self.queue.path, self.destination.key] = self
         self.lost = 0
         """How many items are known to be lost behind this exporter. Those that it returned FAILURE for are not among them."""
         if hasattr(os, "register_at_fork"):
@@ -75,7 +76,7 @@ class _Spooled:
         packed, too_large = pack(items, type(self).encode, self._max_request_bytes)
         try:
             if packed:
-                self._note_loss("spool_full", self.queue.put(self.destination.key, packed))
+                self._note_evicted(self.queue.put(self.destination.key, packed))
             if too_large:
                 self._note_loss("too_large", too_large)
                 self.queue.count_loss(self.destination.key, "too_large", too_large)
@@ -131,9 +132,18 @@ class _Spooled:
         if items and self._on_loss is not None:
             self._on_loss(reason, items)
 
+    def _note_evicted(self, evicted: Mapping[str, int]) -> None:
+        """Tell of what had to make room as the loss of the exporter that it came from, if this process has that."""
+        for destination, items in evicted.items():
+            _made.get((self.queue.path, destination), self)._note_loss("spool_full", items)  # noqa: SLF001  # of the same class
+
     def _after_fork(self) -> None:
         self.queue.forget_parent()
         self._sender.begin_anew()
+
+
+_made: Final[weakref.WeakValueDictionary[tuple[Path, str], _Spooled]] = weakref.WeakValueDictionary()
+"""The exporters of this process, by file and destination."""
 
 
 class SpoolSpanExporter(_Spooled, SpanExporter):

@@ -119,8 +119,8 @@ class SpoolQueue:
         """Items that could not be written, by destination, until that can be."""
         self._here: Writer | None = None
 
-    def put(self, destination: str, packed: Sequence[Packed]) -> int:
-        """Store requests behind those that wait; return how many older items had to make room.
+    def put(self, destination: str, packed: Sequence[Packed]) -> dict[str, int]:
+        """Store requests behind those that wait; return how many older items had to make room, by their destination.
 
         Raises:
             SpoolError, OSError, sqlite3.Error: nothing of it was stored; the items count as lost.
@@ -297,13 +297,13 @@ class _Transaction:
             self._connection.execute("ROLLBACK")
 
 
-def _make_room(connection: sqlite3.Connection, allowed: int) -> int:
-    """Drop the oldest requests until the rest takes at most *allowed* bytes; return how many items that were.
+def _make_room(connection: sqlite3.Connection, allowed: int) -> dict[str, int]:
+    """Drop the oldest requests until the rest takes at most *allowed* bytes; return how many items of which destination.
 
     Not one that is being sent: it may have arrived.
     """
     used = connection.execute("SELECT coalesce(sum(bytes), 0) FROM requests").fetchone()[0]
-    evicted = 0
+    evicted: dict[str, int] = {}
     while used > allowed:
         row = connection.execute(
             "SELECT id, destination, items, bytes FROM requests WHERE id NOT IN "
@@ -314,7 +314,7 @@ def _make_room(connection: sqlite3.Connection, allowed: int) -> int:
         connection.execute("DELETE FROM requests WHERE id = ?", (row[0],))
         _count_loss(connection, row[1], "spool_full", row[2], "")
         used -= row[3]
-        evicted += row[2]
+        evicted[row[1]] = evicted.get(row[1], 0) + row[2]
     return evicted
 
 

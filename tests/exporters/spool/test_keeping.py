@@ -164,7 +164,7 @@ def test_what_is_being_sent_does_not_make_room(spool_path: Path) -> None:
     assert queue.first("d", "token") is not None
     queue.put("d", [Packed(b"67890", 1)])
 
-    assert queue.put("d", [Packed(b"abcde", 1)]) == 1
+    assert queue.put("d", [Packed(b"abcde", 1)]) == {"d": 1}
     assert [row[0] for row in sqlite3.connect(spool_path).execute("SELECT body FROM requests ORDER BY id")] == [
         b"12345",
         b"abcde",
@@ -217,3 +217,24 @@ def test_batches_of_the_sdk_are_spooled(spool_path: Path, receiver: HttpReceiver
 
     provider.shutdown()
     assert inbox.names == [f"span {number}" for number in range(50)]
+
+
+def test_what_makes_room_for_another_signal_is_the_loss_of_its_own_exporter(maker: Any, tmp_path: Path) -> None:
+    path, told = tmp_path / "spool.db", []
+    first, second = (
+        SpoolSpanExporter(
+            endpoint=f"http://127.0.0.1:9/{name}",
+            protocol="http/protobuf",
+            path=path,
+            max_bytes=1,
+            on_loss=lambda reason, items, name=name: told.append((name, reason, items)),  # type: ignore[misc]
+        )
+        for name in ("first", "second")
+    )
+    first.queue.put(first.destination.key, [Packed(b"12345", 7)])
+    second.export(maker.run("run", steps=0))
+    first.shutdown(0)
+    second.shutdown(0)
+
+    assert told == [("first", "spool_full", 7)]
+    assert (first.lost, second.lost) == (7, 0)
