@@ -142,16 +142,16 @@ class SpoolQueue:
                 raise
 
     def first(self, destination: str, token: str) -> Request | None:
-        """Return the request that is next, noting that *token* is about to send it; None if nothing waits."""
+        """Return the next request, noting that *token* is about to send it; None if none waits or another has the lease."""
         with self._lock, self._transaction() as connection:
             row = connection.execute(
                 "SELECT id, items, body FROM requests WHERE destination = ? ORDER BY id LIMIT 1", (destination,)
             ).fetchone()
-            connection.execute(
+            is_mine = connection.execute(
                 "UPDATE senders SET request_id = ?, seen_ns = ? WHERE destination = ? AND token = ?",
                 (row and row[0], time.time_ns(), destination, token),
-            )
-        return None if row is None else Request(*row)
+            ).rowcount
+        return Request(*row) if row is not None and is_mine else None
 
     def remove(self, request: Request, destination: str, loss: tuple[str, int, str] | None = None) -> None:
         """Forget a request that was answered; *loss*: the reason, number and text of items that were not taken."""

@@ -132,8 +132,11 @@ class Sender:
 
     def _empty(self, transport: Transport) -> None:
         """Send until nothing waits, or while it is another's turn, wait for that."""
-        if self._queue.last_id(self._destination) is None:
-            return
+        while not self._is_stopping and self._queue.last_id(self._destination) is not None:
+            self._take_turn(transport)
+
+    def _take_turn(self, transport: Transport) -> None:
+        """Send as long as the lease holds: a process that was stopped for longer finds another sending."""
         while not self._queue.take_lease(self._destination, self._token):
             if self._pause(_ASK_AGAIN_S) or self._queue.last_id(self._destination) is None:
                 return

@@ -238,3 +238,15 @@ def test_what_makes_room_for_another_signal_is_the_loss_of_its_own_exporter(make
 
     assert told == [("first", "spool_full", 7)]
     assert (first.lost, second.lost) == (7, 0)
+
+
+def test_who_has_lost_the_lease_sends_nothing(spool_path: Path) -> None:
+    queue = SpoolQueue(spool_path)
+    queue.put("d", [Packed(b"12345", 1)])
+    assert queue.take_lease("d", "stopped")
+    queue.give_back_lease("d", "stopped")
+    assert queue.take_lease("d", "other")
+
+    assert queue.first("d", "stopped") is None
+    assert queue.first("d", "other") is not None
+    queue.close()
