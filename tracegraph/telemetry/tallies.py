@@ -6,13 +6,18 @@ exported is the same, but for exemplars: sums that need some are counters of the
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Mapping
 
 from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.util.types import AttributeValue
 
 __all__ = ["Tally"]
+
+
+_tallies: weakref.WeakSet[Tally] = weakref.WeakSet()
 
 
 class Tally:
@@ -27,10 +32,11 @@ class Tally:
     [Observation(value=1, attributes={'node': 'plan'}, context=None)]
     """
 
-    __slots__ = ("_lock", "_sums")
+    __slots__ = ("__weakref__", "_lock", "_sums")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        _tallies.add(self)
         self._sums: dict[frozenset[tuple[str, AttributeValue]], int] = {}
 
     def add(self, amount: int, attributes: Mapping[str, AttributeValue]) -> None:
@@ -44,3 +50,16 @@ class Tally:
         with self._lock:
             sums = self._sums.copy()
         return [Observation(amount, dict(key)) for key, amount in sums.items()]
+
+    def renew_lock(self) -> None:
+        """Forget who held the lock: a forked child has only the thread that forked."""
+        self._lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    for tally in _tallies:
+        tally.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

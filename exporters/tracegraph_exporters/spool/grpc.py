@@ -23,6 +23,7 @@ _RETRYABLE: Final = frozenset(
         grpc.StatusCode.OUT_OF_RANGE,
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DATA_LOSS,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
         # As with HTTP: about the key, not about the data.
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.PERMISSION_DENIED,
@@ -30,6 +31,9 @@ _RETRYABLE: Final = frozenset(
 )
 _BAD_HEADERS: Final = "Invalid metadata"
 """What the client itself says of headers that cannot be sent: nothing of the data, which a corrected process can send."""
+
+_TOO_LARGE: Final = "larger than max"
+"""How gRPC's own servers, in C, Go and Java, say that a message is too large, with the code of a receiver that is busy."""
 
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _OPTIONS: Final = (("grpc.enable_retries", 0),)
@@ -88,9 +92,8 @@ def _meaning(error: Any) -> Answer:
     code = error.code()
     text = f"gRPC {code.name} {error.details() or ''}".strip()
     wait_s = _retry_delay(error)
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        # One code for two things: a receiver that is busy says when to come back, one that finds the message too large cannot.
-        return Answer("later", text, wait_s=wait_s) if wait_s is not None else Answer("too_large", text)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and wait_s is None and _TOO_LARGE in text.lower():
+        return Answer("too_large", text)
     if code in _RETRYABLE or (code is grpc.StatusCode.INTERNAL and error.details() == _BAD_HEADERS):
         return Answer("later", text, wait_s=wait_s)
     return Answer("refused", text)

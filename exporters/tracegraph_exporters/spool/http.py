@@ -15,7 +15,7 @@ from tracegraph_exporters.spool.services import rejected_of
 
 __all__ = ["HttpTransport"]
 
-_RETRYABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
+_RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _ABOUT_US: Final = frozenset({401, 403, 407})
 """These say that the key is wrong, not the data: whoever runs the collector can mend that, and what waits can be sent then.
 

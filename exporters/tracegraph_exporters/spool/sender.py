@@ -163,21 +163,18 @@ class Sender:
         if answer.verdict == "too_large" and (parts := self._split(request.body)):
             self._queue.replace(request, self._destination, parts)
             return
-        self._queue.remove(request, self._destination, self._loss_of(answer, request))
+        loss = _loss_of(answer, request)
+        self._queue.remove(request, self._destination, loss)
+        if loss is not None:
+            # Told once it is stored: a request that cannot be removed now is sent again, and would be lost twice.
+            self._tell_loss(*loss)
 
-    def _loss_of(self, answer: Answer, request: Request) -> tuple[str, int, str] | None:
-        if answer.verdict == "taken":
-            if not answer.rejected:
-                return None
-            loss = ("rejected", answer.rejected, answer.text)
-        else:
-            loss = (answer.verdict, request.items, answer.text)
-        self._on_loss(loss[0], loss[1])
-        if loss[0] not in self._reported_losses:
-            self._reported_losses.add(loss[0])
+    def _tell_loss(self, reason: str, items: int, said: str) -> None:
+        self._on_loss(reason, items)
+        if reason not in self._reported_losses:
+            self._reported_losses.add(reason)
             text = "%s will not get %d items: %s (%s); further ones are counted, see `tracegraph spool`"
-            _log.error(text, self._destination, loss[1], loss[0], answer.text)
-        return loss
+            _log.error(text, self._destination, items, reason, said)
 
     def _wait(self, seconds: float) -> None:
         """Wait between attempts, and let other processes know that this one still sends."""
@@ -206,3 +203,10 @@ class Sender:
         if not self._has_reported:
             self._has_reported = True
             _log.warning(text, *values)
+
+
+def _loss_of(answer: Answer, request: Request) -> tuple[str, int, str] | None:
+    """Return why how many items of an answered request are lost, and what the receiver said; None if none are."""
+    if answer.verdict != "taken":
+        return answer.verdict, request.items, answer.text
+    return ("rejected", answer.rejected, answer.text) if answer.rejected else None

@@ -13,17 +13,21 @@ from scripted_receiver import GrpcReceiver, HttpReceiver, Inbox, Reply
 from tracegraph_exporters.spool import SpoolQueue, SpoolSpanExporter
 
 NOT_NOW = {
-    "http": [Reply(503), Reply(429, retry_after="0"), Reply(502), Reply(500), Reply(504), Reply(401), Reply(403), Reply(302)],
+    "http": [Reply(503), Reply(429, retry_after="0"), Reply(502), Reply(504), Reply(401), Reply(403), Reply(302)],
     "grpc": [
         Reply(grpc.StatusCode.UNAVAILABLE),
         Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after="0.01"),
+        Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, text="too many requests"),
         Reply(grpc.StatusCode.DEADLINE_EXCEEDED),
         Reply(grpc.StatusCode.ABORTED),
         Reply(grpc.StatusCode.UNAUTHENTICATED),
     ],
 }
 NEVER = {"http": Reply(400), "grpc": Reply(grpc.StatusCode.INVALID_ARGUMENT, text="no")}
-TOO_LARGE = {"http": Reply(413), "grpc": Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, text="larger than max")}
+TOO_LARGE = {
+    "http": Reply(413),
+    "grpc": Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, text="Received message larger than max (5 vs. 4)"),
+}
 
 
 def kind(receiver: Any) -> str:
