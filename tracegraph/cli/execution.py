@@ -8,11 +8,11 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from tracegraph.cli.lines import Lines
@@ -24,11 +24,7 @@ from tracegraph.errors import GraphDrained, InvalidInputError
 from tracegraph.pregel import Pregel
 from tracegraph.runtime import RunControl
 from tracegraph.telemetry import continue_trace, setup
-from tracegraph.telemetry.semconv import RUN_ID, TRACE_PART
 from tracegraph_exporters.store import TraceStore, TraceStoreError
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExportResult
 
 __all__ = ["Ended", "Outcome", "Trace", "needs_async", "run_config", "run_traced", "thread_of"]
 
@@ -62,28 +58,6 @@ class Ended:
     outcome: Outcome
     progress: Progress
     trace: Trace | None
-
-
-class _TraceFinder:
-    """A span exporter that only remembers in which trace the run with a certain id was."""
-
-    def __init__(self, run_id: UUID) -> None:
-        self._run_id = str(run_id)
-        self.trace_id: str | None = None
-
-    def export(self, spans: Sequence[Any]) -> SpanExportResult:
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
-        for span in spans:
-            # Not where a large run goes on: whoever has its own trace finds the further parts.
-            if span.attributes and span.attributes.get(RUN_ID) == self._run_id and TRACE_PART not in span.attributes:
-                self.trace_id = f"{span.context.trace_id:032x}"
-        return SpanExportResult.SUCCESS
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the exporter interface
-        return True
-
-    def shutdown(self) -> None: ...
 
 
 def run_config(text: str | None, thread_id: str | None) -> dict[str, Any]:
@@ -155,14 +129,16 @@ def run_traced(graph: Pregel, graph_input: Any, config: dict[str, Any], *, has_s
     Raises:
         CliError: the environment names an exporter that does not exist.
     """
+    from tracegraph.telemetry.trace_finder import TraceFinder
+
     run_id = config.setdefault("run_id", uuid4())
     progress, control = Progress(run_id), RunControl()
     config["callbacks"] = [progress]
-    finder = _TraceFinder(run_id)
+    finder = TraceFinder(run_id)
     exports = has_store or any(os.environ.get(name) for name in _EXPORT_VARIABLES)
     # After the graph is loaded: its file may have configured OpenTelemetry itself, and that is kept.
     try:
-        telemetry = setup(store=has_store, exporters=[finder] if exports else None)  # type: ignore[list-item]  # by duck type
+        telemetry = setup(store=has_store, exporters=[finder] if exports else None)
     except InvalidInputError as error:
         fail(str(error), error)
     try:
