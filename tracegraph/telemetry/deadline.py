@@ -6,7 +6,7 @@ import inspect
 import time
 from typing import Any
 
-__all__ = ["Deadline", "close_exporter"]
+__all__ = ["Deadline", "close_exporter", "flush_exporter"]
 
 
 class Deadline:
@@ -31,3 +31,9 @@ def close_exporter(exporter: Any, timeout_ms: float) -> None:
         exporter.shutdown(timeout_millis=timeout_ms)
     else:
         exporter.shutdown()
+
+
+def flush_exporter(exporter: Any, timeout_ms: int) -> bool:
+    """Have an exporter send what it holds back; those of log records have no such method in lower versions of the SDK."""
+    flush = getattr(exporter, "force_flush", None)
+    return flush is None or bool(flush(timeout_ms))

@@ -20,7 +20,7 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExp
 
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
-from tracegraph.telemetry.deadline import Deadline, close_exporter
+from tracegraph.telemetry.deadline import Deadline, close_exporter, flush_exporter
 from tracegraph.telemetry.log_provider import use_logger_provider
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.sinks import queue_size
@@ -221,4 +221,4 @@ class _CountingExporter(LogRecordExporter):
             close_exporter(self._exporter, timeout_millis)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
+        return flush_exporter(self._exporter, timeout_millis)

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from tracegraph.errors import InvalidInputError
 from tracegraph.telemetry import otlp
 from tracegraph.telemetry.counted_spans import CountingProcessor
-from tracegraph.telemetry.deadline import close_exporter
+from tracegraph.telemetry.deadline import close_exporter, flush_exporter
 from tracegraph.telemetry.losses import BatchCount
 from tracegraph.telemetry.spool_sink import SPOOL, spool_exporter
 from tracegraph.telemetry.store_sink import STORE, delay_ms, end_abandoned, store_processor
@@ -170,7 +170,7 @@ class _CountingExporter(SpanExporter):
             close_exporter(self._exporter, timeout_millis)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
+        return flush_exporter(self._exporter, timeout_millis)
 
 
 def _exporter_class(name: str) -> Any:

@@ -14,6 +14,9 @@ _FIRST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
 _LONGEST_ASKED_S: Final = 300.0
 
+_spread: Final = random.Random()  # noqa: S311  # spread, not a secret
+"""Of its own: the program's generator may have been seeded, and is not to be drawn from in another thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -55,4 +58,4 @@ def delay_s(failures: int, asked_s: float | None) -> float:
     if asked_s is not None:
         return min(max(asked_s, 0.0), _LONGEST_ASKED_S)
     longest = min(_FIRST_S * 2.0 ** min(failures - 1, 10), _LONGEST_S)
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311  # spread, not a secret
+    return longest * _spread.uniform(0.5, 1.0)
