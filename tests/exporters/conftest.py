@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, Span, SpanContext, StatusCode, TraceFlags, set_span_in_context
+from span_story import Story
+
+from tracegraph_exporters import SQLiteSpanExporter
 
 AT_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -69,3 +73,15 @@ def fail(span: Span, message: str) -> Span:
     """Give *span* status ERROR."""
     span.set_status(StatusCode.ERROR, message)
     return span
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "traces.db"
+
+
+@pytest.fixture
+def story(path: Path, maker: Any) -> Iterator[Story]:
+    made = Story(maker, SQLiteSpanExporter(path))
+    yield made
+    made.exporter.shutdown()

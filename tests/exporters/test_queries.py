@@ -33,18 +33,6 @@ S = 1_000_000_000
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "traces.db"
-
-
-@pytest.fixture
-def story(path: Path, maker: Any) -> Iterator[Story]:
-    made = Story(maker, SQLiteSpanExporter(path))
-    yield made
-    made.exporter.shutdown()
-
-
-@pytest.fixture
 def opened(story: Story, path: Path) -> Iterator[TraceStore]:
     story.run("quick", at_ms=0)
     story.run("slow", at_ms=10_000, thread="t-2", took_ms=5_000, node="other", model="claude-x", tool="mail")

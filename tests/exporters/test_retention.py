@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,6 @@ from span_story import Story
 from tracegraph_exporters import SQLiteSpanExporter, TraceStore, prune, vacuum
 
 HOUR_NS = 3_600 * 1_000_000_000
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "traces.db"
-
-
-@pytest.fixture
-def story(path: Path, maker: Any) -> Iterator[Story]:
-    made = Story(maker, SQLiteSpanExporter(path))
-    yield made
-    made.exporter.shutdown()
 
 
 def counts(path: Path) -> dict[str, int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from colours import ASYNC, SYNC, Colour
+from fresh_process import run_python
 from measured import Measured
 from pulling import Emitter, pulled
 from small_graphs import chain
@@ -60,18 +60,8 @@ STORE_FAILED = ("traces", "tracegraph_sqlite", "export_failed")
 SMALL = {"OTEL_BSP_MAX_QUEUE_SIZE": "4", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2"}
 
 
-def python(code: str, home: Path, **environment: str) -> None:
-    """Run *code* in a process of its own: what was lost is the process's, and so are its limits."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACEGRAPH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        env={**clean, "TRACEGRAPH_HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+# What was lost is the process's, and so are its limits.
+python = partial(run_python, prelude=PRELUDE)
 
 
 def test_a_full_disk_is_told_by_the_run_and_the_metric(tmp_path: Path) -> None:

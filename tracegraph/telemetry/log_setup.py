@@ -7,7 +7,6 @@ replaced, and gets only the exporters that arguments name.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -147,9 +146,7 @@ def _has_application_provider() -> bool:
 
 
 def _environment_names() -> list[str]:
-    if named := os.environ.get(_VARIABLE, "").strip():
-        return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [SPOOL] if otlp.endpoint("LOGS") else []
+    return otlp.exporter_names("LOGS", [SPOOL] if otlp.endpoint("LOGS") else [])
 
 
 def _exporter_class(name: str) -> Any:

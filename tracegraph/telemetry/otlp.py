@@ -1,4 +1,4 @@
-"""What the standard variables say about OTLP, for one signal: its own variable wins over the one for all."""
+"""What the standard variables say about exporters and OTLP, for one signal: its own variable wins over the one for all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from tracegraph.errors import InvalidInputError
 
-__all__ = ["Signal", "endpoint", "entry_point_name"]
+__all__ = ["Signal", "endpoint", "entry_point_name", "exporter_names"]
 
 Signal: TypeAlias = Literal["TRACES", "METRICS", "LOGS"]
 """As it is spelt in variables."""
@@ -19,6 +19,18 @@ _ENTRY_POINTS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_
 def endpoint(signal: Signal) -> str:
     """Return where *signal* is to be sent, ``""`` if no variable says so."""
     return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or ""
+
+
+def exporter_names(signal: Signal, otherwise: list[str]) -> list[str]:
+    """Return the exporters that ``OTEL_<signal>_EXPORTER`` names, without ``none``; *otherwise* if it is not set.
+
+    >>> exporter_names("METRICS", ["otlp"])
+    ['otlp']
+    """
+    named = os.environ.get(f"OTEL_{signal}_EXPORTER", "").strip()
+    if not named:
+        return otherwise
+    return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
 
 
 def entry_point_name(signal: Signal) -> str:

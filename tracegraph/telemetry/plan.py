@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.errors import InvalidInputError
-from tracegraph.telemetry import readers, sinks, tracer_provider
+from tracegraph.telemetry import otlp, sinks, tracer_provider
 from tracegraph.telemetry.log_setup import LogPipeline, LogPlan
 from tracegraph.telemetry.mirroring import check_events
 from tracegraph.telemetry.options import DEFAULT_OPTIONS, TelemetryOptions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tracegraph.telemetry.content import Capture, ContentPolicy
     from tracegraph.telemetry.log_lines import LogForm
     from tracegraph.telemetry.mirroring import Events
+    from tracegraph.telemetry.readers import Meters
 
 __all__ = ["Asked", "Plan", "Standing", "make_plan"]
 
@@ -69,7 +70,7 @@ class Plan:
     is_own_provider: bool
     sinks: tuple[sinks.Sink, ...]
     logs: LogPlan
-    meters: readers.Meters | None
+    meters: Meters | None
     content: ContentPolicy | None
     """None: as it is."""
     has_events: bool
@@ -153,12 +154,15 @@ def _logs(asked: Asked, standing: Standing, provider: TracerProvider, undo: Exit
     )
 
 
-def _meters(asked: Asked, standing: Standing, provider: Any, undo: ExitStack) -> readers.Meters | None:
+def _meters(asked: Asked, standing: Standing, provider: Any, undo: ExitStack) -> Meters | None:
     """Return a meter provider with the readers that the environment asks for, if any; of the same service as the spans."""
-    if standing.has_meters or asked.provider is not None or readers.has_application_provider():
+    names = otlp.exporter_names("METRICS", ["otlp"] if otlp.endpoint("METRICS") else [])
+    if not names or standing.has_meters or asked.provider is not None:
         return None
-    names = readers.environment_names()
-    if not names:
+    # Loaded only now: the metrics half of the SDK is a tenth of what a short command takes.
+    from tracegraph.telemetry import readers
+
+    if readers.has_application_provider():
         return None
     made = readers.Meters(names, getattr(provider, "resource", None) or tracer_provider.own_resource(asked.service_name))
     undo.callback(made.shutdown)

@@ -20,19 +20,12 @@ from tracegraph.telemetry.meters import is_real, is_stand_in, use_meter_provider
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-__all__ = ["Meters", "environment_names", "has_application_provider"]
+__all__ = ["Meters", "has_application_provider"]
 
 _PROMETHEUS: Final = "prometheus"
 _GROUP: Final = "opentelemetry_metrics_exporter"
 _HOST: Final = "OTEL_EXPORTER_PROMETHEUS_HOST"
 _PORT: Final = "OTEL_EXPORTER_PROMETHEUS_PORT"
-
-
-def environment_names() -> list[str]:
-    """Return the exporters that the standard variables ask for: none, unless one is named or an OTLP endpoint is."""
-    if named := os.environ.get("OTEL_METRICS_EXPORTER", "").strip():
-        return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return ["otlp"] if otlp.endpoint("METRICS") else []
 
 
 class OwnMeterProvider(MeterProvider):

@@ -75,9 +75,7 @@ class Sink:
 
 def environment_names() -> list[str]:
     """Return the exporters that the standard variables ask for, the store where they say nothing."""
-    if named := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
-        return [name for part in named.split(",") if (name := part.strip()) and name.lower() != "none"]
-    return [STORE, SPOOL] if otlp.endpoint("TRACES") else [STORE]
+    return otlp.exporter_names("TRACES", [STORE, SPOOL] if otlp.endpoint("TRACES") else [STORE])
 
 
 def make_sinks(
